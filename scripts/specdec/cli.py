@@ -1,0 +1,52 @@
+"""The command `specdec`. Each subcommand is one module in `specdec.commands`; only the one that runs is imported whole."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from click.exceptions import Abort, ClickException, Exit
+
+from specdec.commands import COMMANDS
+from specdec.errors import SpecdecError
+from specdec.output import print_error
+
+app = typer.Typer(
+    name="specdec",
+    help="Plan, check, deploy and measure speculative decoding with vLLM on Kubernetes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in COMMANDS:
+    app.command(name=command.__name__.replace("_", "-").strip("-"))(command)
+
+
+def wants_json(arguments: list[str]) -> bool:
+    """Whether `--format json` was asked for: known before parsing, so that a usage error obeys it too."""
+    return "--format=json" in arguments or any(
+        flag == "--format" and value == "json" for flag, value in zip(arguments, arguments[1:], strict=False)
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Exit 0: fine. 1: found something wrong. 2: bad input. 130: interrupted."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    as_json = wants_json(arguments)
+    try:
+        code = app(args=arguments, standalone_mode=False)
+    except SpecdecError as error:
+        print_error(error, as_json=as_json)
+        sys.exit(error.exit_code)
+    except Exit as stop:
+        sys.exit(stop.exit_code)
+    except Abort:
+        sys.exit(130)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except ClickException as error:
+        print_error(SpecdecError(error.format_message(), code="usage", fix="see --help"), as_json=as_json)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)

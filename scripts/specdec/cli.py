@@ -7,9 +7,17 @@ import sys
 import typer
 from click.exceptions import Abort, ClickException, Exit
 
+from specdec import __version__
 from specdec.commands import COMMANDS
 from specdec.errors import SpecdecError
 from specdec.output import print_error
+
+
+def show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"specdec {__version__}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     name="specdec",
@@ -20,6 +28,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback(invoke_without_command=False)
+def root(version: bool = typer.Option(False, "--version", is_eager=True, callback=show_version, help="Print the version.")) -> None:
+    """Plan, check, deploy and measure speculative decoding with vLLM on Kubernetes."""
+
+
 for command in COMMANDS:
     app.command(name=command.__name__.replace("_", "-").strip("-"))(command)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from typing import cast
 
 import typer
-from click.exceptions import Abort, ClickException, Exit
 
 from specdec import __version__
 from specdec.commands import COMMANDS
@@ -19,6 +19,9 @@ def show_version(asked: bool) -> None:
         raise typer.Exit
 
 
+# Typer exports the errors of its command-line parser by their leaves alone; this is what they all are.
+UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
+
 app = typer.Typer(
     name="specdec",
     help="Plan, check, deploy and measure speculative decoding with vLLM on Kubernetes.",
@@ -31,7 +34,9 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=False)
-def root(version: bool = typer.Option(False, "--version", is_eager=True, callback=show_version, help="Print the version.")) -> None:
+def root(
+    version: bool = typer.Option(False, "--version", is_eager=True, callback=show_version, help="Print the version."),
+) -> None:
     """Plan, check, deploy and measure speculative decoding with vLLM on Kubernetes."""
 
 
@@ -55,13 +60,11 @@ def main(arguments: list[str] | None = None) -> None:
     except SpecdecError as error:
         print_error(error, as_json=as_json)
         sys.exit(error.exit_code)
-    except Exit as stop:
+    except typer.Exit as stop:
         sys.exit(stop.exit_code)
-    except Abort:
+    except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except ClickException as error:
+    except UsageError as error:
         print_error(SpecdecError(error.format_message(), code="usage", fix="see --help"), as_json=as_json)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)

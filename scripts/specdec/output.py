@@ -23,7 +23,9 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 120, highlight=False, soft_wrap=not stream.isatty())
+    return Console(
+        stderr=stderr, width=None if stream.isatty() else 120, highlight=False, soft_wrap=not stream.isatty()
+    )
 
 
 def print_json(document: Any) -> None:

@@ -1,7 +1,8 @@
-"""The command `specdec`. Each subcommand is one module in `specdec.commands`; only the one that runs is imported whole."""
+"""The command `specdec`: each subcommand is one module in `specdec.commands`, and only the one that runs loads more."""
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import cast
 
@@ -35,7 +36,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=False)
 def root(
-    version: bool = typer.Option(False, "--version", is_eager=True, callback=show_version, help="Print the version."),
+    version: bool = typer.Option(False, "--version", is_eager=True, callback=show_version, help="Print the version."),  # noqa: ARG001
 ) -> None:
     """Plan, check, deploy and measure speculative decoding with vLLM on Kubernetes."""
 
@@ -46,9 +47,7 @@ for command in COMMANDS:
 
 def wants_json(arguments: list[str]) -> bool:
     """Whether `--format json` was asked for: known before parsing, so that a usage error obeys it too."""
-    return "--format=json" in arguments or any(
-        flag == "--format" and value == "json" for flag, value in zip(arguments, arguments[1:], strict=False)
-    )
+    return "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments)
 
 
 def main(arguments: list[str] | None = None) -> None:

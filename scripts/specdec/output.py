@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from specdec.errors import SpecdecError
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     text = "text"
     json = "json"
 

@@ -36,7 +36,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=False)
 def root(
-    version: bool = typer.Option(False, "--version", is_eager=True, callback=show_version, help="Print the version."),  # noqa: ARG001
+    version: bool = typer.Option(False, "--version", is_eager=True, callback=show_version, help="Print the version."),
 ) -> None:
     """Plan, check, deploy and measure speculative decoding with vLLM on Kubernetes."""
 

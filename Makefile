@@ -1,0 +1,80 @@
+# Everything that people and pipelines do, by environment: `make deploy ENV=prod`. `make help` lists the targets.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+ENV ?= local
+ARGS ?=
+PYTHON ?= python3
+export PATH := $(CURDIR)/.tools/bin:$(CURDIR)/.venv/bin:$(PATH)
+
+CHART := helm/vllm-speculative
+SETUP := $(PYTHON) scripts/setup
+SPECDEC := specdec
+# What a deployment to an environment needs on this machine: the local one builds its own cluster and images.
+NEEDS := python tools $(if $(filter local,$(ENV)),$(if $(KUBECONTEXT),,cluster) engine)
+
+.PHONY: help setup lint test e2e golden docs lock clean
+.PHONY: deploy plan validate render diff smoke status destroy
+
+help: ## List the targets
+	@echo "usage: make TARGET [ENV=local|dev|prod] [ARGS='--flag value']"
+	@echo
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14 | sed 's/^/  /'
+
+setup: ## Install what everything else needs, into .venv and .tools (safe to repeat, resumes)
+	@$(SETUP) all
+
+##@ An environment
+deploy: ## Deploy ENV and show that it works: `make deploy ENV=local` needs nothing but this checkout
+	@$(SETUP) $(NEEDS)
+	@$(SPECDEC) deploy $(ENV) $(ARGS)
+
+plan: ## Say before any GPU is bought whether ENV's models fit, how fast they will be and which K to use
+	@$(SETUP) python tools
+	@$(SPECDEC) plan $(ENV) $(ARGS)
+
+validate: ## Check ENV's rendered manifests against the rules
+	@$(SETUP) python tools
+	@$(SPECDEC) validate $(ENV) $(ARGS)
+
+render: ## Print ENV's manifests
+	@$(SETUP) --quiet python tools
+	@$(SPECDEC) render $(ENV) $(ARGS)
+
+smoke: ## Ask the deployed ENV for answers and check that it speculates
+	@$(SETUP) python tools
+	@$(SPECDEC) smoke $(ENV) $(ARGS)
+
+status: ## Show what runs in ENV
+	@$(SETUP) --quiet python tools
+	@$(SPECDEC) status $(ENV) $(ARGS)
+
+destroy: ## Take ENV down
+	@$(SETUP) python tools
+	@$(SPECDEC) destroy $(ENV) $(ARGS)
+
+##@ This repository
+lint: ## Run every linter
+	@$(SETUP) python tools lint terraform checkov
+	@scripts/lint
+
+test: lint ## Lint, then run every test that needs no cluster
+	@$(SETUP) python tools lint terraform engine schemas
+	@pytest -n auto --dist loadgroup $(ARGS)
+
+e2e: ## Run the end-to-end test on a cluster of its own (root, Linux, 20 minutes)
+	@$(SETUP) python tools cluster engine
+	@pytest tests/e2e -v -s $(ARGS)
+
+golden: ## Renew the golden renderings in rendered/
+	@$(SETUP) python tools
+	@$(CHART)/ci/render
+
+lock: ## Renew the hashed requirements from their .in files
+	@$(SETUP) uv
+	@scripts/setup/lock
+
+clean: ## Remove what set-up made (caches of pip, uv and Go stay)
+	@rm -rf .venv .tools

@@ -1,0 +1,108 @@
+"""The chart's files of facts: engine versions, accelerators, machines, models, prices. Each fact stands there once.
+
+`SPECDEC_CHART` names another copy of the chart; otherwise it is the one of this repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from specdec.errors import SpecdecError
+
+
+def chart_dir() -> Path:
+    """The Helm chart's folder. Raises SpecdecError when there is none."""
+    configured = os.environ.get("SPECDEC_CHART")
+    chart = Path(configured) if configured else Path(__file__).resolve().parents[2] / "helm" / "vllm-speculative"
+    if not (chart / "files").is_dir():
+        raise SpecdecError(
+            "no Helm chart here",
+            code="chart-missing",
+            file=str(chart),
+            fix="install specdec from a clone of the repository (pip install -e .) or set SPECDEC_CHART",
+        )
+    return chart
+
+
+def files_dir() -> Path:
+    return chart_dir() / "files"
+
+
+@cache
+def load(file: Path) -> dict[str, Any]:
+    """One file of facts as a mapping. Raises SpecdecError when it is missing or not a mapping."""
+    import yaml
+
+    try:
+        document = yaml.load(file.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except FileNotFoundError as error:
+        raise SpecdecError("the file of facts is missing", code="facts-missing", file=str(file)) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SpecdecError(f"not readable as YAML: {error}", code="facts-broken", file=str(file)) from error
+    if not isinstance(document, dict):
+        raise SpecdecError("has to be a mapping", code="facts-broken", file=str(file))
+    return document
+
+
+def engines() -> dict[str, Any]:
+    """engines.yaml as it stands."""
+    return load(files_dir() / "engines.yaml")
+
+
+def default_runner(version: str) -> str:
+    """The runner that this engine version takes when no variable says otherwise: "v0", "v1" or "v2"."""
+    try:
+        return str(engines().get("runner", "v1"))
+    except SpecdecError:
+        return "v1"
+
+
+def accelerators() -> dict[str, Any]:
+    """Accelerators by type, e.g. `accelerators()["h100-80gb"]["memoryGiB"]`."""
+    return _section("accelerators.yaml", "accelerators")
+
+
+def machines() -> dict[str, Any]:
+    """Machine shapes by cloud and name, e.g. `machines()["gke"]["a3-highgpu-8g"]["count"]`."""
+    return _section("accelerators.yaml", "machines")
+
+
+def models() -> dict[str, Any]:
+    """Models and heads by their Hugging Face name: config and checkpointBytes."""
+    return _section("models.yaml", "models")
+
+
+def prices() -> dict[str, Any]:
+    """prices.yaml as it stands."""
+    return load(files_dir() / "prices.yaml")
+
+
+def _section(file: str, key: str) -> dict[str, Any]:
+    section = load(files_dir() / file).get(key)
+    if not isinstance(section, dict):
+        raise SpecdecError("has to be a mapping", code="facts-broken", file=str(files_dir() / file), path=key)
+    return section
+
+
+Version = tuple[int, ...]
+_RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:\.?(?:post|rc|dev)\d+)?(?=$|[^\w.])", re.ASCII)
+
+
+def version_key(version: str) -> Version:
+    """Sortable numbers, always four: "v0.10.1.1-cu128" is (0, 10, 1, 1). Raises SpecdecError on another form."""
+    match = _RELEASE.match(version)
+    if not match:
+        raise SpecdecError(
+            f"{version!r} is not an engine version", code="bad-version", fix="three numbers, for example 0.32.0"
+        )
+    return tuple(int(number or 0) for number in match.groups())
+
+
+def version_of_tag(tag: str) -> str | None:
+    """The engine version that an image tag states: "v0.6.3.post1" is 0.6.3.post1, None for latest and nightly."""
+    match = _RELEASE.match(tag)
+    return match.group(0).removeprefix("v") if match else None

@@ -1,0 +1,138 @@
+"""What Helm says when it fails, in our words: the code, the value's path, what would be right. Never a Go trace."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from specdec import facts
+from specdec.errors import SpecdecError, nearest
+
+_CHART_MESSAGE = re.compile(r"(SD\d{3}): *(.+)", re.DOTALL)
+_SCHEMA_HEADER = re.compile(r"values don't meet the specifications of the schema")
+_SCHEMA_LINE = re.compile(r"^- at '(?P<path>[^']*)': (?P<what>.+)$|^- (?P<old_path>[\w.()\[\]-]+): (?P<old_what>.+)$")
+_UNKNOWN_KEYS = re.compile(r"additional propert(?:y|ies) (?P<names>.+?) (?:is |are )?not allowed", re.IGNORECASE)
+_VALUES_YAML = re.compile(
+    r"failed to parse (?P<file>\S+): .*?(?:yaml: )?(?P<what>(?:line \d+|unmarshal|did not).*)", re.DOTALL
+)
+_SET = re.compile(r"failed parsing --set(?:-\w+)? data: (?P<what>.+)")
+_EXECUTION = re.compile(
+    r"(?:execution error at|template:) \(?(?P<where>[\w./-]+:\d+)(?::\d+)?\)?:? *(?P<what>.+)", re.DOTALL
+)
+
+
+def explain(stderr: str, values: Sequence[Path] = ()) -> SpecdecError:
+    """One SpecdecError for what Helm printed. `values` are the files that the values came from, latest last."""
+    text = "\n".join(line for line in stderr.strip().splitlines() if not line.startswith(("WARNING", "level=")))
+    text = text.removeprefix("Error: ").strip()
+    file = str(values[-1]) if values else None
+    if _SCHEMA_HEADER.search(text):
+        return _schema(text, file)
+    if match := _CHART_MESSAGE.search(text):
+        return chart_message(match.group(1), match.group(2), file)
+    if match := _SET.search(text):
+        return SpecdecError(match.group("what"), code="bad-set", path="--set", fix="--set key=value, commas escaped")
+    if match := _VALUES_YAML.search(text):
+        return SpecdecError(match.group("what").strip(), code="unreadable-yaml", file=match.group("file"))
+    if "release: not found" in text:
+        return SpecdecError("no such release", code="release-not-found", fix="specdec deploy")
+    if "another operation (install/upgrade/rollback) is in progress" in text:
+        return SpecdecError("another deployment of this release is running", code="deploy-in-progress")
+    if match := _EXECUTION.search(text):
+        return SpecdecError(_last(match.group("what")), code="template-failed", file=match.group("where"))
+    return SpecdecError(_last(text) or "Helm failed and said nothing", code="helm-failed")
+
+
+def chart_message(code: str, message: str, file: str | None) -> SpecdecError:
+    """A message of the chart: "engine.dtype: what is wrong. Fix: what would be right" with path and fix optional."""
+    message = " ".join(message.split())
+    path = None
+    if match := re.match(r"([a-z][\w-]*(?:[.\[][\w\].-]+)+|[a-z]\w*): (.+)", message):
+        path, message = match.groups()
+    message, _, fix = message.partition(" Fix: ")
+    return SpecdecError(message, code=code, file=file, path=path, fix=fix or None)
+
+
+def _schema(text: str, file: str | None) -> SpecdecError:
+    problems = list(_problems(text))
+    if not problems:
+        return SpecdecError(_last(text), code="SD100", file=file)
+    path, message, fix = problems[0]
+    rest = "; ".join(f"{other}: {what}" for other, what, _ in problems[1:])
+    return SpecdecError(
+        f"{message} (and {rest})" if rest else message, code="SD100", file=file, path=path or None, fix=fix
+    )
+
+
+def _problems(text: str) -> Iterator[tuple[str, str, str | None]]:
+    """(path, message, fix) of each line of a schema error, in the form of Helm 3 and of Helm 4."""
+    for line in text.splitlines():
+        match = _SCHEMA_LINE.match(line.strip())
+        if not match:
+            continue
+        pointer = match.group("path") or ""
+        keys = (
+            [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
+            if match.group("what")
+            else [key for key in (match.group("old_path") or "").split(".") if key != "(root)"]
+        )
+        what = match.group("what") or match.group("old_what")
+        unknown = _UNKNOWN_KEYS.search(what)
+        if not unknown:
+            yield ".".join(keys), what[0].lower() + what[1:], None
+            continue
+        for name in re.findall(r"[^\s',]+", unknown.group("names")):
+            known = known_keys(keys)
+            guess = nearest(name, known)
+            fix = f"did you mean {'.'.join([*keys, guess])}?" if guess else f"known: {', '.join(sorted(known))}"
+            yield ".".join([*keys, name]), f"there is no value {name!r} here", fix if known else None
+
+
+def known_keys(path: Sequence[str]) -> list[str]:
+    """The keys that the chart's schema knows under `path`; none when it has no schema or does not know the path."""
+    file = facts.chart_dir() / "values.schema.json"
+    try:
+        root = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    places = [root]
+    for key in path:
+        places = [child for place in places for child in _children(root, place, key)]
+    return sorted({name for place in places for part in _parts(root, place) for name in part.get("properties", {})})
+
+
+def _parts(root: dict[str, Any], schema: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The schema with what it refers to and what it is combined from."""
+    if not isinstance(schema, dict) or depth > 20:
+        return
+    yield schema
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#"):
+        target: Any = root
+        for key in reference.split("/")[1:]:
+            target = target.get(key, {}) if isinstance(target, dict) else {}
+        yield from _parts(root, target, depth + 1)
+    for combination in ("allOf", "anyOf", "oneOf"):
+        for part in schema.get(combination, []):
+            yield from _parts(root, part, depth + 1)
+
+
+def _children(root: dict[str, Any], schema: Any, key: str) -> Iterator[Any]:
+    for part in _parts(root, schema):
+        if key in part.get("properties", {}):
+            yield part["properties"][key]
+        elif isinstance(part.get("additionalProperties"), dict):
+            yield part["additionalProperties"]
+        else:
+            yield from part.get("patternProperties", {}).values()
+        if isinstance(part.get("items"), dict) and key.isdigit():
+            yield part["items"]
+
+
+def _last(text: str) -> str:
+    """The innermost cause of a chain of Go errors, on one line."""
+    text = " ".join(text.split())
+    return re.sub(r"^.*(?:error calling \w+|executing \"[^\"]*\" at <[^>]*>): ", "", text)

@@ -1,0 +1,242 @@
+"""Kubernetes manifests, anyone's: the objects (`objects`) and the vLLM engines found in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specdec import engine_args, facts
+from specdec.engine_args import EngineArgs
+from specdec.objects import Manifest, Path, dotted, keys, mapping, parse, sequence
+
+__all__ = ["EngineWorkload", "Manifest", "dotted", "engines", "keys", "mapping", "parse", "sequence"]
+
+ANNOTATION = "vllm-speculative/"
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi")
+
+
+@dataclass
+class EngineWorkload:
+    """One vLLM engine container in one workload.
+
+    path            where its pod's spec stands in the manifest; `container_path` where the container does
+    engine_version  from our annotation or label, else the image's tag; None when neither says
+    runner          "v0", "v1" or "v2"
+    env             literal values; None where the value comes from elsewhere (Secret, field)
+    gpus            what the container asks for, of any vendor
+    accelerator     our annotation, else the node selector's value
+    """
+
+    manifest: Manifest
+    container: dict[str, Any]
+    pod_spec: dict[str, Any]
+    pod_metadata: dict[str, Any]
+    path: Path
+    container_path: Path
+    name: str
+    image: str
+    engine_version: str | None
+    runner: str
+    args: EngineArgs
+    argv: list[str]
+    env: dict[str, str | None]
+    gpus: int
+    replicas: int
+    accelerator: str | None
+
+    def path_of(self, flag: str) -> Path:
+        """Where that flag stands in the manifest; the container's args where it does not."""
+        position = self.args.index.get(flag)
+        command = sequence(self.container.get("command"))
+        if position is None:
+            return (*self.container_path, "args")
+        if position < len(command):
+            return (*self.container_path, "command", position)
+        return (*self.container_path, "args", position - len(command))
+
+    @property
+    def label(self) -> str | None:
+        """The engine's name in our chart."""
+        label = mapping(self.pod_metadata.get("labels")).get(ANNOTATION + "engine")
+        return str(label) if label else None
+
+
+POD_SPECS: dict[str, tuple[Path, ...]] = {
+    "Pod": (("spec",),),
+    "CronJob": (("spec", "jobTemplate", "spec", "template", "spec"),),
+    "InferenceService": (("spec", "predictor"), ("spec", "predictor", "workerSpec")),
+    "LLMInferenceService": (("spec", "template"), ("spec", "worker"), ("spec", "prefill", "template")),
+    "LeaderWorkerSet": (
+        ("spec", "leaderWorkerTemplate", "leaderTemplate", "spec"),
+        ("spec", "leaderWorkerTemplate", "workerTemplate", "spec"),
+    ),
+    "ServingRuntime": (("spec",),),
+    "ClusterServingRuntime": (("spec",),),
+}
+TEMPLATE = (("spec", "template", "spec"),)
+
+
+def pod_specs(manifest: Manifest) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every pod specification in the object, with its path."""
+    for path in POD_SPECS.get(manifest.kind, TEMPLATE):
+        spec = manifest.get(path)
+        if isinstance(spec, dict):
+            yield path, spec
+
+
+def engines(manifests: Sequence[Manifest], engine_version: str | None = None) -> list[EngineWorkload]:
+    """The vLLM engines among the workloads, in order. `engine_version` holds where a manifest does not say."""
+    return [engine for manifest in manifests for engine in _engines(manifest, engine_version)]
+
+
+def _engines(manifest: Manifest, engine_version: str | None) -> Iterator[EngineWorkload]:
+    for path, spec in pod_specs(manifest):
+        for container, container_path in _containers(spec, path):
+            argv = arguments(container)
+            if is_engine(container, argv):
+                yield _workload(manifest, spec, path, container, container_path, argv, engine_version)
+
+
+def _containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str, Any], Path]]:
+    for index, container in enumerate(sequence(spec.get("containers"))):
+        if isinstance(container, dict):
+            yield container, (*path, "containers", index)
+    # KServe's predictor may be a model with the fields of a container.
+    if isinstance(spec.get("model"), dict):
+        yield spec["model"], (*path, "model")
+
+
+def arguments(container: dict[str, Any]) -> list[str]:
+    """Command and arguments as the process sees them: $(NAME) of literal variables expanded, $$ undone."""
+    literals = environment(container)
+
+    def expand(word: str) -> str:
+        def put(match: re.Match[str]) -> str:
+            if match.group(0).startswith("$$"):
+                return match.group(0)[1:]
+            return literals.get(match.group(1)) or match.group(0)
+
+        return re.sub(r"\$\$(?:\(\w+\))?|\$\(([\w.-]+)\)", put, word) if "$" in word else word
+
+    words = [*sequence(container.get("command")), *sequence(container.get("args"))]
+    return [expand(_word(word)) for word in words]
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def environment(container: dict[str, Any]) -> dict[str, str | None]:
+    variables: dict[str, str | None] = {}
+    for variable in sequence(container.get("env")):
+        if isinstance(variable, dict) and variable.get("name") is not None:
+            value = variable.get("value")
+            variables[str(variable["name"])] = None if value is None else _word(value)
+    return variables
+
+
+def is_engine(container: dict[str, Any], argv: list[str]) -> bool:
+    """Whether the container runs vLLM's API server: by its command, or by its image where that brings the command."""
+    script = engine_args.shell_script(argv)
+    if script is not None:
+        try:
+            return bool(engine_args.plain_command(script))
+        except ValueError:
+            return "vllm serve" in script or "vllm.entrypoints" in script
+    if engine_args.is_engine_command(argv):
+        return True
+    if container.get("command"):
+        return False
+    repository = str(container.get("image") or "").split("@")[0].lower()
+    looks = re.search(r"(^|[/_-])vllm([/:_-]|$)", repository) and "router" not in repository
+    asks = any(word.split("=")[0] in ("--model", "--tensor-parallel-size", "--speculative-config") for word in argv)
+    return bool(looks and argv) or asks
+
+
+def _workload(
+    manifest: Manifest,
+    spec: dict[str, Any],
+    path: Path,
+    container: dict[str, Any],
+    container_path: Path,
+    argv: list[str],
+    engine_version: str | None,
+) -> EngineWorkload:
+    metadata = mapping(manifest.get((*path[:-1], "metadata"))) if path[-1:] == ("spec",) and len(path) > 1 else {}
+    metadata = metadata or mapping(manifest.data.get("metadata"))
+    told = {**manifest.labels, **mapping(metadata.get("labels")), **manifest.annotations}
+    told |= mapping(metadata.get("annotations"))
+    image = str(container.get("image") or "")
+    version = told.get(ANNOTATION + "engine-version") or engine_version or facts.version_of_tag(image_tag(image) or "")
+    env = environment(container)
+    return EngineWorkload(
+        manifest=manifest,
+        container=container,
+        pod_spec=spec,
+        pod_metadata=metadata,
+        path=path,
+        container_path=container_path,
+        name=manifest.name,
+        image=image,
+        engine_version=str(version) if version else None,
+        runner=str(told.get(ANNOTATION + "runner") or runner(str(version) if version else None, env)),
+        args=engine_args.parse(argv, str(version) if version else None),
+        argv=argv,
+        env=env,
+        gpus=gpus(container),
+        replicas=_replicas(manifest),
+        accelerator=_accelerator(spec, told),
+    )
+
+
+def image_tag(image: str) -> str | None:
+    """The tag of an image reference, None when there is none."""
+    name = image.split("@")[0].rsplit("/", 1)[-1]
+    return name.partition(":")[2] or None
+
+
+def runner(version: str | None, env: dict[str, str | None]) -> str:
+    """The model runner: what the engine's own variables say, else its version's default (engines.yaml)."""
+    if env.get("VLLM_USE_V2_MODEL_RUNNER") in ("1", "true"):
+        return "v2"
+    if env.get("VLLM_USE_V1") in ("0", "1"):
+        return "v" + str(env["VLLM_USE_V1"])
+    if version is None:
+        return "v1"
+    return facts.default_runner(version)
+
+
+def gpus(container: dict[str, Any]) -> int:
+    """GPUs that the container asks for; limits before requests, as extended resources cannot differ."""
+    resources = mapping(container.get("resources"))
+    for part in ("limits", "requests"):
+        for name, amount in mapping(resources.get(part)).items():
+            if name in GPU_RESOURCES or re.match(r"nvidia\.com/mig-", str(name)):
+                try:
+                    return int(amount)
+                except (TypeError, ValueError):
+                    return 0
+    return 0
+
+
+def _replicas(manifest: Manifest) -> int:
+    for path in (("spec", "replicas"), ("spec", "predictor", "minReplicas"), ("spec", "parallelism")):
+        replicas = manifest.get(path)
+        if isinstance(replicas, int) and not isinstance(replicas, bool):
+            return replicas
+    return 1
+
+
+_NODE_LABELS = ("cloud.google.com/gke-accelerator", "nvidia.com/gpu.product", "karpenter.k8s.aws/instance-gpu-name")
+
+
+def _accelerator(spec: dict[str, Any], told: dict[str, Any]) -> str | None:
+    stated = told.get(ANNOTATION + "accelerator")
+    if stated:
+        return str(stated)
+    selector = mapping(spec.get("nodeSelector"))
+    return next((str(selector[name]) for name in _NODE_LABELS if selector.get(name)), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -204,6 +205,8 @@ def _run(
     """Helm's standard output. Raises SpecdecError with what its standard error means."""
     import pyhelm3
 
+    # It logs whole command lines, --set values included.
+    logging.getLogger("pyhelm3").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="specdec-helm-") as scratch:
         command = pyhelm3.Command(executable=executable(), kubecontext=kubecontext, kubeconfig=kubeconfig)
         # Helm makes its cache folders wherever HOME is, which may be read-only in CI.

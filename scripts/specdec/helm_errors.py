@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from specdec import facts
+from specdec import facts, objects
 from specdec.errors import SpecdecError, nearest
 
+_NOISE = ("WARNING", "level=", "Use --debug flag")
 _CHART_MESSAGE = re.compile(r"(SD\d{3}): *(.+)", re.DOTALL)
 _SCHEMA_HEADER = re.compile(r"values don't meet the specifications of the schema")
 _SCHEMA_LINE = re.compile(r"^- at '(?P<path>[^']*)': (?P<what>.+)$|^- (?P<old_path>[\w.()\[\]-]+): (?P<old_what>.+)$")
@@ -20,23 +21,23 @@ _VALUES_YAML = re.compile(
 )
 _SET = re.compile(r"failed parsing --set(?:-\w+)? data: (?P<what>.+)")
 _EXECUTION = re.compile(
-    r"(?:execution error at|template:) \(?(?P<where>[\w./-]+:\d+)(?::\d+)?\)?:? *(?P<what>.+)", re.DOTALL
+    r"(?:execution error at |template: |^)\(?(?P<where>[\w./-]+:\d+)(?::\d+)?\)?:?\s+(?P<what>.+)", re.DOTALL
 )
 
 
 def explain(stderr: str, values: Sequence[Path] = ()) -> SpecdecError:
     """One SpecdecError for what Helm printed. `values` are the files that the values came from, latest last."""
-    text = "\n".join(line for line in stderr.strip().splitlines() if not line.startswith(("WARNING", "level=")))
+    text = "\n".join(line for line in stderr.strip().splitlines() if not line.startswith(_NOISE))
     text = text.removeprefix("Error: ").strip()
-    file = str(values[-1]) if values else None
     if _SCHEMA_HEADER.search(text):
-        return _schema(text, file)
+        return _schema(text, values)
     if match := _CHART_MESSAGE.search(text):
-        return chart_message(match.group(1), match.group(2), file)
+        return chart_message(match.group(1), match.group(2), values)
     if match := _SET.search(text):
         return SpecdecError(match.group("what"), code="bad-set", path="--set", fix="--set key=value, commas escaped")
     if match := _VALUES_YAML.search(text):
-        return SpecdecError(match.group("what").strip(), code="unreadable-yaml", file=match.group("file"))
+        what = re.sub(r"^.*error converting YAML to JSON: (yaml: )?", "", " ".join(match.group("what").split()))
+        return SpecdecError(f"not readable as YAML: {what}", code="unreadable-yaml", file=match.group("file"))
     if "release: not found" in text:
         return SpecdecError("no such release", code="release-not-found", fix="specdec deploy")
     if "another operation (install/upgrade/rollback) is in progress" in text:
@@ -46,25 +47,37 @@ def explain(stderr: str, values: Sequence[Path] = ()) -> SpecdecError:
     return SpecdecError(_last(text) or "Helm failed and said nothing", code="helm-failed")
 
 
-def chart_message(code: str, message: str, file: str | None) -> SpecdecError:
+def chart_message(code: str, message: str, values: Sequence[Path] = ()) -> SpecdecError:
     """A message of the chart: "engine.dtype: what is wrong. Fix: what would be right" with path and fix optional."""
     message = " ".join(message.split())
     path = None
     if match := re.match(r"([a-z][\w-]*(?:[.\[][\w\].-]+)+|[a-z]\w*): (.+)", message):
         path, message = match.groups()
     message, _, fix = message.partition(" Fix: ")
-    return SpecdecError(message, code=code, file=file, path=path, fix=fix or None)
+    return SpecdecError(message, code=code, file=_place(path or "", values), path=path, fix=fix or None)
 
 
-def _schema(text: str, file: str | None) -> SpecdecError:
+def _place(path: str, values: Sequence[Path]) -> str | None:
+    """`FILE:LINE` of that value in the last file that sets it, None when none does (the chart's default, --set)."""
+    for file in reversed(values):
+        try:
+            text = file.read_text(encoding="utf-8")
+            document = objects.document(text, str(file))
+        except (OSError, UnicodeDecodeError, SpecdecError):
+            continue
+        if document is not None and document.has(path):
+            return f"{file}:{document.line_of(path)}"
+    return None
+
+
+def _schema(text: str, values: Sequence[Path]) -> SpecdecError:
     problems = list(_problems(text))
     if not problems:
-        return SpecdecError(_last(text), code="SD100", file=file)
+        return SpecdecError(_last(text), code="SD100")
     path, message, fix = problems[0]
     rest = "; ".join(f"{other}: {what}" for other, what, _ in problems[1:])
-    return SpecdecError(
-        f"{message} (and {rest})" if rest else message, code="SD100", file=file, path=path or None, fix=fix
-    )
+    message = f"{message} (and {rest})" if rest else message
+    return SpecdecError(message, code="SD100", file=_place(path, values), path=path or None, fix=fix)
 
 
 def _problems(text: str) -> Iterator[tuple[str, str, str | None]]:
@@ -80,6 +93,8 @@ def _problems(text: str) -> Iterator[tuple[str, str, str | None]]:
             else [key for key in (match.group("old_path") or "").split(".") if key != "(root)"]
         )
         what = match.group("what") or match.group("old_what")
+        if re.fullmatch(r"(validation|'?(allOf|anyOf|oneOf)'?) failed.*", what):
+            continue  # the lines below it say what failed
         unknown = _UNKNOWN_KEYS.search(what)
         if not unknown:
             yield ".".join(keys), what[0].lower() + what[1:], None

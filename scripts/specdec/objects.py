@@ -70,6 +70,12 @@ class Manifest:
                 return None
         return value
 
+    def has(self, path: Path | str) -> bool:
+        """Whether that key stands in the object, even without a value."""
+        *parents, last = keys(path) or ("",)
+        holder = self.get(tuple(parents))
+        return last in holder if isinstance(holder, dict) else isinstance(last, int) and self.get(path) is not None
+
     def line_of(self, path: Path | str) -> int:
         """The line of that value's key, or of the nearest that exists above it."""
         node, line = self.node, self.line
@@ -124,6 +130,18 @@ def parse(text: str, file: str = "-") -> list[Manifest]:
 
     Raises SpecdecError (code unreadable-yaml) that names file and line.
     """
+    return [item for document in _readable(text, file) for item in _expand(document)]
+
+
+def document(text: str, file: str = "-") -> Manifest | None:
+    """The first mapping in the text, whatever it is (a values file): its values with their lines.
+
+    Raises SpecdecError (code unreadable-yaml) that names file and line.
+    """
+    return next(iter(_readable(text, file)), None)
+
+
+def _readable(text: str, file: str) -> list[Manifest]:
     import yaml
 
     try:
@@ -159,7 +177,7 @@ def _documents(text: str, file: str) -> Iterator[Manifest]:
         if lines is None:
             lines = text.splitlines()
         source = _source(lines, line)
-        yield from _expand(Manifest(data, file, line, source, node))
+        yield Manifest(data, file, line, source, node)
 
 
 def _expand(manifest: Manifest) -> Iterator[Manifest]:

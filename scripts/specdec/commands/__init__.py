@@ -5,4 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-COMMANDS: list[Callable[..., Any]] = []
+from specdec.commands.plan import plan
+
+COMMANDS: list[Callable[..., Any]] = [plan]

@@ -1,0 +1,101 @@
+"""Models by name: from the chart's models.yaml, a folder with config.json, or the Hub when it is online."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from specdec import facts
+from specdec.errors import SpecdecError, nearest
+from specdec.plan import heads
+from specdec.plan.models import Model, parse
+
+
+def load(name: str, configs: dict[str, Path] | None = None) -> Model:
+    """The model called `name`. `configs`: folders given on the command line, by model name.
+
+    Raises SpecdecError when it is nowhere to be found, or its configuration lacks a field.
+    """
+    folder = (configs or {}).get(name)
+    if folder is None and Path(name).joinpath("config.json").is_file():
+        folder = Path(name)
+    if folder is not None:
+        return from_folder(name, folder)
+    row = known_row(name)
+    if row is not None:
+        return from_row(name, row)
+    downloaded = from_hub(name)
+    if downloaded is not None:
+        return downloaded
+    guess = nearest(name, facts.models())
+    raise SpecdecError(
+        f"the planner has no configuration of the model {name!r}", code="unknown-model", path="engine.model.name",
+        fix=(f"did you mean {guess}? Or give" if guess else "give") + f" its config.json: --model-config {name}=DIR",
+    )  # fmt: skip
+
+
+def known_row(name: str) -> dict[str, Any] | None:
+    rows = facts.models()
+    if name in rows:
+        return dict(rows[name])
+    lower = name.lower()
+    found = next((key for key in rows if key.lower() == lower), None)
+    return dict(rows[found]) if found else None
+
+
+@lru_cache(maxsize=256)
+def _parsed(name: str, document: str, published: int | None, source: str) -> Model:
+    config = json.loads(document)
+    if heads.is_head(config):
+        return heads.parse_head(name, config, source=source, published_bytes=published)
+    return parse(name, config, checkpoint_bytes=published, source=source)
+
+
+def from_row(name: str, row: dict[str, Any]) -> Model:
+    return _parsed(name, json.dumps(row["config"], sort_keys=True), row.get("checkpointBytes"), str(row.get("source", "")))
+
+
+def from_folder(name: str, folder: Path) -> Model:
+    """A model from its folder: config.json, and model.safetensors.index.json for its size where it is there."""
+    file = folder / "config.json"
+    config = read_json(file)
+    size = None
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        metadata = read_json(index).get("metadata")
+        total = metadata.get("total_size") if isinstance(metadata, dict) else None
+        size = int(total) if isinstance(total, (int, float)) and total > 0 else None
+    elif files := sorted(folder.glob("*.safetensors")):
+        size = sum(f.stat().st_size for f in files)
+    return _parsed(name, json.dumps(config, sort_keys=True), size, str(file))
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SpecdecError("no such file", code="unknown-model", file=str(file), fix="a folder that holds config.json") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise SpecdecError(f"not readable as JSON: {error}", code="bad-model-config", file=str(file)) from error
+    if not isinstance(document, dict):
+        raise SpecdecError("has to be a JSON object", code="bad-model-config", file=str(file))
+    return document
+
+
+def from_hub(name: str) -> Model | None:
+    """config.json from the Hub's cache or, where HF_HUB_OFFLINE does not forbid it, from the Hub. None when it is not to be had."""
+    if "/" not in name or name.startswith(("/", ".")):
+        return None
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.utils import disable_progress_bars
+    except ImportError:
+        return None
+    disable_progress_bars()
+    try:
+        path = hf_hub_download(name, "config.json", etag_timeout=3)
+    except Exception:  # offline, private, missing: whatever the client raises, the model is not known here
+        return None
+    return from_folder(name, Path(path).parent)

@@ -1,0 +1,125 @@
+"""One engine to plan: target, draft, GPU and arguments, with the engine's own defaults filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from specdec.facts import Version, version_key
+from specdec.plan import defaults
+from specdec.plan.models import Model
+from specdec.plan.weights import Format, chosen_format
+
+WITHOUT_WEIGHTS = {"ngram", "ngram_gpu", "suffix"}
+HEADS = {"eagle", "eagle3", "medusa", "mtp", "mlp_speculator", "dflash", "dspark"}
+KV_BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1, "int8": 1}
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A row of accelerators.yaml. memory_gib: as the engine sees it."""
+
+    key: str
+    name: str
+    memory_gib: float
+    bandwidth_gbs: float
+    tflops: dict[str, float]
+    interconnect_gbs: float
+    link: str
+    fp8: bool
+
+    @classmethod
+    def of(cls, key: str, row: dict[str, Any]) -> Accelerator:
+        return cls(
+            key, row["name"], float(row["memoryGiB"] or 0), float(row["bandwidthGBs"]), dict(row["tflops"]),
+            float(row["interconnectGBs"]), row["link"], bool(row["fp8"]),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """method: ngram, suffix, draft_model, eagle, eagle3, medusa, mtp...; draft: the model or head, None where it has none."""
+
+    method: str
+    k: int
+    draft: Model | None = None
+    draft_format: Format | None = None
+    draft_tp: int | None = None
+    draft_dtype: str | None = None
+    draft_max_len: int | None = None
+    schedule: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that memory and speed depend on. Filled in by `build`."""
+
+    target: Model
+    format: Format
+    accelerator: Accelerator
+    version: str
+    runner: str
+    tp: int
+    pp: int
+    dp: int
+    utilisation: float
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    kv_bytes: int
+    dtype: str
+    eager: bool
+    chunked_prefill: bool
+    hybrid_kv: bool
+    multimodal: bool
+    speculation: Speculation | None = None
+    kv_cache_memory_bytes: int | None = None
+    kv_dtype: str = "auto"
+
+    @property
+    def release(self) -> Version:
+        return version_key(self.version)
+
+    def without_speculation(self) -> Setup:
+        return replace(self, speculation=None)
+
+
+def build(
+    target: Model,
+    accelerator: Accelerator,
+    *,
+    version: str,
+    runner: str,
+    tp: int = 1,
+    pp: int = 1,
+    dp: int = 1,
+    utilisation: float | None = None,
+    max_model_len: int | None = None,
+    max_num_seqs: int | None = None,
+    max_num_batched_tokens: int | None = None,
+    kv_dtype: str | None = None,
+    dtype: str | None = None,
+    quantization: str | None = None,
+    eager: bool = False,
+    hybrid_kv: bool = True,
+    multimodal: bool = True,
+    speculation: Speculation | None = None,
+    kv_cache_memory_bytes: int | None = None,
+) -> Setup:
+    """A Setup with the defaults of that version and runner on that GPU."""
+    release = version_key(version)
+    length = max_model_len or target.max_positions
+    batch = defaults.batching(release, runner, accelerator.key, accelerator.memory_gib, length)
+    fmt, _ = chosen_format(target, quantization)
+    chosen_dtype = target.dtype if dtype in (None, "auto") else str(dtype)
+    if chosen_dtype in ("float32", "float") and dtype in (None, "auto"):
+        chosen_dtype = "float16"  # what the engine's "auto" makes of a float32 checkpoint
+    kv = kv_dtype or "auto"
+    return Setup(
+        target=target, format=fmt, accelerator=accelerator, version=version, runner=runner, tp=tp, pp=pp, dp=dp,
+        utilisation=utilisation if utilisation is not None else defaults.utilisation(release, runner),
+        max_model_len=length, max_num_seqs=max_num_seqs or batch.seqs, max_num_batched_tokens=max_num_batched_tokens or batch.tokens,
+        kv_bytes=KV_BYTES.get(kv, 2), dtype=chosen_dtype, eager=eager,
+        chunked_prefill=runner != "v0" or length > defaults.CHUNKED_PREFILL_V0_FROM, hybrid_kv=hybrid_kv, multimodal=multimodal,
+        speculation=speculation, kv_cache_memory_bytes=kv_cache_memory_bytes, kv_dtype=kv,
+    )  # fmt: skip

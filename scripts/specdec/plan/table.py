@@ -1,0 +1,61 @@
+"""The plan for people: a bar a rank that shows where memory goes, and the numbers beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+BAR = 50
+PARTS = [
+    ("target_weights_gib", "target", "blue"), ("draft_weights_gib", "draft", "magenta"), ("activation_gib", "activation", "yellow"),
+    ("non_torch_gib", "driver", "bright_black"), ("cuda_graph_gib", "graphs", "red"), ("kv_cache_gib", "KV cache", "green"),
+]  # fmt: skip
+
+
+def print_plan(out: Console, doc: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    head = f"{doc['engine']}: {doc['target']}" + (f" + {doc['draft']}" if doc["draft"] else "") + (f", {doc['method']}" if doc["method"] else "")
+    out.print(Text(head, style="bold"))
+    out.print(f"vLLM {doc['engine_version']} (runner {doc['runner']}), {doc['tensor_parallel_size']} x {doc['accelerator']}", markup=False)
+    same = all({**r} == {**doc["ranks"][0]} for r in doc["ranks"])
+    for index, rank in enumerate(doc["ranks"][:1] if same else doc["ranks"]):
+        label = f"each of {len(doc['ranks'])} GPUs" if same and len(doc["ranks"]) > 1 else f"GPU {index}"
+        out.print(bar(rank, label))
+    rank = doc["ranks"][doc["deciding_rank"]]
+    names = "  ".join(f"[{color}]■[/] {name} {rank[key]:.1f}" for key, name, color in PARTS if rank[key])
+    out.print(f"  {names}  GiB, budget {rank['budget_gib']:.1f} of {rank['total_gib']:.1f}")
+    if doc["fits"]:
+        low, high = rank["band_gib"]
+        out.print(
+            f"[green]fits[/]: KV cache {rank['kv_cache_gib']:.1f} GiB ({low:.1f} to {high:.1f}), {doc['kv_cache_tokens']:,} tokens, "
+            f"{doc['max_concurrency']:.1f} sequences of {doc['max_model_len']:,}"
+        )
+        if doc.get("draft_cost"):
+            out.print(f"the draft costs {doc['draft_cost']['text']}", markup=False)
+    else:
+        out.print("[red]does not fit[/]")
+        for reason in doc["reasons"]:
+            out.print(f"  {reason}", markup=False)
+        for change in doc["changes_that_fit"]:
+            out.print(f"  would fit: {change}", markup=False)
+    for warning in doc["warnings"]:
+        out.print(f"[yellow]warning[/] \\[{warning['code']}] {warning['message']}")
+
+
+def bar(rank: dict[str, Any], label: str) -> Any:
+    """One GPU as a bar; what is over the GPU's memory is marked."""
+    from rich.text import Text
+
+    text = Text(f"{label:>14} ")
+    scale = BAR / rank["total_gib"] if rank["total_gib"] else 0.0
+    used = 0
+    for key, _, color in PARTS:
+        cells = max(0, round(max(0.0, rank[key]) * scale))
+        cells = min(cells, BAR + 10 - used)
+        text.append("█" * cells, style=color)
+        used += cells
+    text.append("·" * max(0, BAR - used), style="bright_black")
+    return text

@@ -1,0 +1,200 @@
+"""From a manifest's engine to a Setup: which GPU, which models, what the arguments say; refusals of what cannot start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specdec import facts
+from specdec.errors import SpecdecError, unknown
+from specdec.plan import catalogue, heads
+from specdec.plan.models import Model
+from specdec.plan.setup import HEADS, WITHOUT_WEIGHTS, Accelerator, Setup, Speculation, build
+from specdec.plan.weights import chosen_format
+
+if TYPE_CHECKING:
+    from specdec.manifests import EngineWorkload
+
+ASSUMED_ACCELERATOR = "h100-80gb"
+# Node labels and product names to types of accelerators.yaml.
+GPU_WORDS = {
+    "h100": "h100-80gb", "h200": "h200-141gb", "b200": "b200", "a100": "a100-80gb", "l40s": "l40s", "a10g": "a10g", "l4": "l4",
+    "rtx-pro-6000": "rtx-pro-6000",
+}  # fmt: skip
+# Speculative tokens that a method can propose at most; None where only the engine's limits count.
+MOST_TOKENS = {"medusa": "heads"}
+DEFAULT_SUFFIX_TOKENS = 24
+
+
+@dataclass
+class Planned:
+    """One engine of the manifests, ready to plan."""
+
+    name: str
+    setup: Setup
+    replicas: int
+    gpus: int
+    workload: EngineWorkload | None = None
+    warnings: list[tuple[str, str]] = field(default_factory=list)
+
+
+def accelerator_type(stated: str | None) -> str | None:
+    """The type of accelerators.yaml that a label, annotation or product name means. Raises SpecdecError for a MIG slice."""
+    if stated is None:
+        return None
+    word = stated.lower()
+    if word in facts.accelerators():
+        return word
+    return next((key for part, key in GPU_WORDS.items() if part in word), None)
+
+
+def accelerator(name: str, cloud: str | None = None) -> Accelerator:
+    """Raises SpecdecError for a type that is unknown, or that this cloud does not have."""
+    rows = facts.accelerators()
+    key = accelerator_type(name)
+    if key is None:
+        raise unknown("accelerator", name, rows, path="accelerator.type")
+    if cloud and key != "cpu":
+        shapes = facts.machines().get(cloud, {})
+        if shapes and key not in {m["accelerator"] for m in shapes.values()}:
+            fix = "GKE's 24 GB class is the L4 (g2 machines): accelerator.type l4" if key == "a10g" else None
+            fix = fix or "it has " + ", ".join(sorted({m["accelerator"] for m in shapes.values()}))
+            raise SpecdecError(f"{cloud} has no {rows[key]['name']}", code="SD310", path="accelerator.type", fix=fix)
+    return Accelerator.of(key, rows[key])
+
+
+def plan_input(
+    engine: EngineWorkload,
+    *,
+    configs: dict[str, Path] | None = None,
+    accelerator_name: str | None = None,
+    cloud: str | None = None,
+    engine_version: str | None = None,
+) -> Planned:
+    """A Setup from one workload. Raises SpecdecError on anything that keeps the engine from being planned."""
+    where = engine.manifest.file
+    args = engine.args
+    warnings: list[tuple[str, str]] = []
+    if args.errors:
+        raise SpecdecError(args.errors[0], code="SD101", file=where, path=f"{engine.name}.args")
+    if not args.model:
+        raise SpecdecError("the engine names no model", code="SD102", file=where, path=f"{engine.name}.args", fix="--model NAME")
+    version = engine_version or engine.engine_version
+    if version is None:
+        raise SpecdecError(f"the image {engine.image} does not say which vLLM it is", code="SD103", file=where, path="engine.version", fix="--engine-version 0.32.0")
+    name = accelerator_name or accelerator_type(engine.accelerator)
+    if name is None:
+        name = ASSUMED_ACCELERATOR
+        warnings.append(("SD311", f"no GPU type is stated: planned for {ASSUMED_ACCELERATOR} (--accelerator TYPE)"))
+    gpu = accelerator(name, cloud)
+    target = catalogue.load(args.model, configs)
+    tp, pp = args.tensor_parallel_size, args.pipeline_parallel_size
+    check_parallelism(target, tp, pp, engine.gpus * args_nodes(engine), gpu.key, where)
+    spec, spec_warnings = speculation(engine, target, tp, configs)
+    _, format_warnings = chosen_format(target, args.quantization)
+    warnings += spec_warnings + [("SD304", w) for w in format_warnings]
+    setup = build(
+        target, gpu, version=version, runner=engine.runner, tp=tp, pp=pp, dp=args.data_parallel_size,
+        utilisation=args.gpu_memory_utilization, max_model_len=args.max_model_len, max_num_seqs=args.max_num_seqs,
+        max_num_batched_tokens=args.max_num_batched_tokens, kv_dtype=args.kv_cache_dtype, dtype=args.dtype,
+        quantization=args.quantization, eager=args.enforce_eager, hybrid_kv=not args.has("--disable-hybrid-kv-cache-manager"),
+        multimodal=not args.has("--language-model-only"), speculation=spec, kv_cache_memory_bytes=args.kv_cache_memory_bytes,
+    )  # fmt: skip
+    check_lengths(setup, where)
+    return Planned(engine.name, setup, engine.replicas, engine.gpus, engine, warnings)
+
+
+def args_nodes(engine: EngineWorkload) -> int:
+    """Nodes that one engine spans (LeaderWorkerSet)."""
+    size = engine.manifest.get(("spec", "leaderWorkerTemplate", "size"))
+    return size if isinstance(size, int) and size > 0 else 1
+
+
+def check_parallelism(target: Model, tp: int, pp: int, gpus: int, gpu: str, file: str | None = None) -> None:
+    if tp < 1 or pp < 1:
+        raise SpecdecError(f"a parallel size of {min(tp, pp)}", code="SD301", file=file, path="engine.tensorParallelSize", fix="1 or more")
+    if target.heads % tp:
+        fits = [n for n in (1, 2, 4, 8, 16) if target.heads % n == 0]
+        raise SpecdecError(
+            f"tensor parallel size {tp} does not divide the {target.heads} attention heads of {target.name}",
+            code="SD301", file=file, path="engine.tensorParallelSize", fix=f"one of {', '.join(map(str, fits))}",
+        )  # fmt: skip
+    if gpu != "cpu" and gpus and gpus < tp * pp:
+        raise SpecdecError(
+            f"{gpus} GPUs for tensor parallel size {tp} x pipeline parallel size {pp} = {tp * pp}",
+            code="SD302", file=file, path="engine.resources", fix=f"ask for {tp * pp} GPUs",
+        )  # fmt: skip
+
+
+def check_lengths(setup: Setup, file: str | None = None) -> None:
+    if not 0 < setup.utilisation <= 1:
+        raise SpecdecError(f"gpu_memory_utilization is {setup.utilisation}", code="SD305", file=file, path="engine.gpuMemoryUtilization", fix="above 0, at most 1")
+    if setup.max_model_len < 1:
+        raise SpecdecError(f"{setup.target.name} states no length and none is given", code="SD306", file=file, path="engine.maxModelLen", fix="set it")
+    for value, path in ((setup.max_num_seqs, "engine.maxNumSeqs"), (setup.max_num_batched_tokens, "engine.maxNumBatchedTokens")):
+        if value < 1:
+            raise SpecdecError(f"{path} is {value}", code="SD306", file=file, path=path, fix="1 or more")
+
+
+def speculation(
+    engine: EngineWorkload, target: Model, tp: int, configs: dict[str, Path] | None
+) -> tuple[Speculation | None, list[tuple[str, str]]]:
+    args = engine.args.speculative
+    if args is None:
+        return None, []
+    k = args.num_speculative_tokens or max((tokens for _, _, tokens in args.schedule), default=0)
+    return make_speculation(
+        args.method, target, k=k, draft_name=args.model, draft_tp=args.draft_tensor_parallel_size, quantization=args.quantization,
+        max_len=args.max_model_len, schedule=tuple(args.schedule), configs=configs, file=engine.manifest.file,
+    )  # fmt: skip
+
+
+def make_speculation(
+    method: str,
+    target: Model,
+    *,
+    k: int,
+    draft_name: str | None = None,
+    draft_tp: int | None = None,
+    quantization: str | None = None,
+    max_len: int | None = None,
+    schedule: tuple[tuple[int, int, int], ...] = (),
+    configs: dict[str, Path] | None = None,
+    file: str | None = None,
+) -> tuple[Speculation, list[tuple[str, str]]]:
+    """Speculation of any method with its draft as a Model. Raises SpecdecError where the draft or K is missing or impossible."""
+    warnings: list[tuple[str, str]] = []
+    method = canonical(method)
+    draft: Model | None = None
+    if method == "mtp":
+        draft = heads.mtp(target) if draft_name in (None, target.name) else catalogue.load(str(draft_name), configs)
+        if draft is None:
+            raise SpecdecError(f"{target.name} has no multi-token prediction layers", code="SD206", file=file, path="speculative.method", fix="another method, or a head")
+    elif method not in WITHOUT_WEIGHTS:
+        if not draft_name:
+            raise SpecdecError(f"the method {method} needs a draft", code="SD201", file=file, path="speculative.model.name", fix="name the draft model or head")
+        draft = catalogue.load(draft_name, configs)
+        if method == "draft_model" and draft.family in ("eagle", "eagle3", "medusa"):
+            method = draft.family
+        if method in ("eagle", "eagle3") and draft.family in ("eagle", "eagle3"):
+            method = draft.family if draft.family == "eagle3" else method
+    if method == "suffix" and not k:
+        k = DEFAULT_SUFFIX_TOKENS
+    if k < 1 and not schedule:
+        raise SpecdecError(f"{k} speculative tokens", code="SD204", file=file, path="speculative.numTokens", fix="1 or more")
+    most = draft.layers if method == "medusa" and draft else None
+    if most and k > most:
+        raise SpecdecError(f"{k} speculative tokens from a head that proposes {most}", code="SD204", file=file, path="speculative.numTokens", fix=f"at most {most}")
+    if method in HEADS and draft and draft.family == "mtp" and k > 1 and draft.layers and k % draft.layers:
+        warnings.append(("SD207", f"{k} speculative tokens from {draft.layers} prediction layers: the engine wants a multiple"))
+    fmt = chosen_format(draft, quantization)[0] if draft else None
+    return Speculation(method, k, draft, fmt, draft_tp, draft.dtype if draft else None, max_len, schedule), warnings
+
+
+def canonical(method: str) -> str:
+    """One name a method: `deepseek_mtp`, `qwen3_next_mtp`... are mtp; a bracketed or plain ngram is ngram."""
+    name = method.strip("[]").lower().replace("-", "_")
+    if name.endswith("_mtp") or name == "mtp":
+        return "mtp"
+    return {"eagle_3": "eagle3", "draft": "draft_model", "p_eagle": "eagle3", "mlp": "mlp_speculator"}.get(name, name)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from specdec.commands.deploy import deploy
+from specdec.commands.destroy import destroy
 from specdec.commands.plan import plan
+from specdec.commands.smoke import smoke
+from specdec.commands.status import status
 
-COMMANDS: list[Callable[..., Any]] = [plan]
+COMMANDS: list[Callable[..., Any]] = [plan, deploy, smoke, status, destroy]

@@ -1,0 +1,62 @@
+{{/*
+The engines of a release: `engines` deep-merged over the sections at the top, and a baseline for each that wants one.
+Arguments: dict root, out. Sets out.engines, a list of dicts:
+  root, facts (files of facts), name (label), fullname (objects), claimName, routed (behind the router), baseline (bool),
+  values path (prefix for error messages), v (the engine's values), version
+Templates cannot return structures without turning integers into floats, so the list is put into `out`.
+*/}}
+{{- define "vllm-speculative.engines" -}}
+{{- $root := .root -}}
+{{- $facts := dict -}}
+{{- range $file := list "engines" "accelerators" "models" -}}
+{{- $_ := set $facts $file ($root.Files.Get (printf "files/%s.yaml" $file) | fromYaml) -}}
+{{- end -}}
+{{- $sections := list "engine" "speculative" "accelerator" "modelCache" "huggingFace" "probes" "sharedMemory" "shutdown" "baseline" "podDisruptionBudget" -}}
+{{- $overrides := $root.Values.engines -}}
+{{- $single := empty $overrides -}}
+{{- if $single }}{{ $overrides = dict $root.Release.Name dict }}{{ end -}}
+{{- range $name := $root.Values.router.engines -}}
+{{- if not (hasKey $overrides $name) -}}
+{{- include "vllm-speculative.fail" (list "SD501" "router.engines" (printf "there is no engine %q" $name) (printf "one of %s" (keys $overrides | sortAlpha | join ", "))) -}}
+{{- end -}}
+{{- end -}}
+{{- $engines := list -}}
+{{- range $name, $override := $overrides -}}
+{{- $v := dict -}}
+{{- range $section := $sections -}}
+{{- $_ := set $v $section (deepCopy (get $root.Values $section)) -}}
+{{- end -}}
+{{- include "vllm-speculative.merge" (list $v (default dict $override)) -}}
+{{- $fullname := ternary $root.Release.Name (printf "%s-%s" $root.Release.Name $name) $single -}}
+{{- $path := ternary "" (printf "engines.%s." $name) $single -}}
+{{- if and (not $single) (has $name (list "router" "baseline" "headless" "test")) -}}
+{{- include "vllm-speculative.fail" (list "SD405" (printf "engines.%s" $name) "this name is taken by an object of the release" "another name") -}}
+{{- end -}}
+{{- $routed := or (empty $root.Values.router.engines) (has $name $root.Values.router.engines) -}}
+{{- $engine := dict "root" $root "facts" $facts "name" $name "fullname" $fullname "claimName" (printf "%s-models" $fullname) "routed" $routed "baseline" false "path" $path "v" $v -}}
+{{- include "vllm-speculative.checkEngine" $engine -}}
+{{- $engines = append $engines $engine -}}
+{{- if $v.baseline.enabled -}}
+{{- $b := deepCopy $v -}}
+{{- $_ := set $b.speculative "enabled" false -}}
+{{- $_ := set $b.engine "replicas" $v.baseline.replicas -}}
+{{- $base := dict "root" $root "facts" $facts "name" (printf "%s-baseline" $name) "fullname" (printf "%s-baseline" $fullname) "claimName" $engine.claimName "routed" false "baseline" true "path" $path "v" $b -}}
+{{- include "vllm-speculative.checkEngine" $base -}}
+{{- $engines = append $engines $base -}}
+{{- end -}}
+{{- end -}}
+{{- include "vllm-speculative.checkRouter" (dict "root" $root "engines" $engines) -}}
+{{- $_ := set .out "engines" $engines -}}
+{{- end -}}
+
+{{/* Deep merge in place. Arguments: list of destination, source. Unlike sprig's merge it takes false, 0 and null over. */}}
+{{- define "vllm-speculative.merge" -}}
+{{- $to := index . 0 -}}
+{{- range $key, $value := index . 1 -}}
+{{- if and (kindIs "map" $value) (kindIs "map" (get $to $key)) -}}
+{{- include "vllm-speculative.merge" (list (get $to $key) $value) -}}
+{{- else -}}
+{{- $_ := set $to $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,51 @@
+{{/* The engine's version, from engine.version or the image's tag. Argument: engine. */}}
+{{- define "vllm-speculative.version" -}}
+{{- $e := .v.engine -}}
+{{- $tagged := "" -}}
+{{- if not $e.image.digest }}{{ $tagged = regexFind "^v?[0-9]+[.][0-9]+[.][0-9]+" (toString $e.image.tag) | trimPrefix "v" }}{{ end -}}
+{{- $version := $e.version -}}
+{{- if and $version $tagged (ne (regexFind "^[0-9]+[.][0-9]+[.][0-9]+" $version) $tagged) -}}
+{{- include "vllm-speculative.fail" (list "SD103" (printf "%sengine.version" .path) (printf "%s, but the image's tag %s says %s" $version $e.image.tag $tagged) "make them agree, or leave engine.version empty") -}}
+{{- end -}}
+{{- if not $version -}}
+{{- if $tagged -}}
+{{- $version = regexFind "[0-9]+[.][0-9]+[.][0-9]+([.]post[0-9]+)?" $e.image.tag -}}
+{{- else if or $e.image.tag $e.image.digest -}}
+{{- include "vllm-speculative.fail" (list "SD101" (printf "%sengine.version" .path) (printf "the image's %s does not tell vLLM's version, on which every argument depends" (ternary "digest" (printf "tag %q" $e.image.tag) (not (empty $e.image.digest)))) (printf "set engine.version, for example %s" .root.Chart.AppVersion)) -}}
+{{- else -}}
+{{- $version = .root.Chart.AppVersion -}}
+{{- end -}}
+{{- end -}}
+{{- if not (include "vllm-speculative.row" (list .facts.engines.versions $version)) -}}
+{{- $known := list -}}
+{{- range .facts.engines.versions }}{{ $known = append $known (printf "%s to before %s" .from .before) }}{{ end -}}
+{{- include "vllm-speculative.fail" (list "SD102" (printf "%sengine.version" .path) (printf "the chart does not know vLLM %s" $version) (printf "one of these: %s" (join "; " $known))) -}}
+{{- end -}}
+{{- $version -}}
+{{- end -}}
+
+{{/* Index of the first row whose half-open range holds the version, as text; empty when none does. Arguments: list of rows, version. */}}
+{{- define "vllm-speculative.row" -}}
+{{- $plain := regexFind "^[0-9]+[.][0-9]+[.][0-9]+" (index . 1) -}}
+{{- $found := "" -}}
+{{- range $i, $row := index . 0 -}}
+{{- if and (eq $found "") (semverCompare (printf ">=%s" $row.from) $plain) (or (not $row.before) (semverCompare (printf "<%s" (default "999.0.0" $row.before)) $plain)) -}}
+{{- $found = toString $i -}}
+{{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end -}}
+
+{{/* The model runner: v0, v1 or v2. Argument: engine. */}}
+{{- define "vllm-speculative.runner" -}}
+{{- $row := index .facts.engines.runners (include "vllm-speculative.row" (list .facts.engines.runners .version) | int) -}}
+{{- if .v.engine.runner -}}
+{{- .v.engine.runner -}}
+{{- else if and $row.cpu (eq .v.accelerator.type "cpu") -}}
+{{- $row.cpu -}}
+{{- else if and .v.speculative.enabled (has .v.speculative.method (default list $row.v1Only)) -}}
+v1
+{{- else -}}
+{{- $row.default -}}
+{{- end -}}
+{{- end -}}

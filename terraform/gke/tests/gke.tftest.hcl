@@ -43,7 +43,7 @@ run "a_cluster_with_an_h100_and_an_l4_pool" {
   }
 
   assert {
-    condition     = output.platform.cloud == "gke" && output.platform.name == "inference" && output.platform.location == "us-central1" && output.platform.project == "example-project" && output.platform.gpu_stack == "gke-managed" && output.platform.gpu_driver_modes == ["gke-managed"] && output.platform.managed_prometheus
+    condition     = output.platform.cloud == "gke" && output.platform.name == "inference" && output.platform.location == "us-central1" && output.platform.project == "example-project" && output.platform.gpu_stack == "gke-managed" && one(output.platform.gpu_driver_modes) == "gke-managed" && output.platform.managed_prometheus
     error_message = "What the platform root needs."
   }
 
@@ -72,7 +72,7 @@ run "the_whole_cluster_takes_the_operator" {
   }
 
   assert {
-    condition     = output.platform.gpu_driver_modes == ["operator"] && output.platform.host == "https://10.1.2.3" && output.platform.ca_certificate == "certificate"
+    condition     = one(output.platform.gpu_driver_modes) == "operator" && output.platform.host == "https://10.1.2.3" && output.platform.ca_certificate == "certificate"
     error_message = "All pools have one driver owner; the address comes with its certificate."
   }
 }

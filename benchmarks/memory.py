@@ -23,6 +23,14 @@ def rules(log: Log) -> dict[str, float]:
     return {"weights only": budget - weights, "constant a class": budget - weights - classes, "2.3 GiB + 5 %": budget - weights - 2.3 - 0.05 * weights}
 
 
+def of_line(log: Log, plan: memory.Memory) -> memory.Rank:
+    """The rank whose line the log shows: that of the stated activation, else the least."""
+    stated = log.number("activation_gib")
+    if stated is None:
+        return plan.ranks[plan.least]
+    return min(plan.ranks, key=lambda r: abs(r.activation - stated))
+
+
 def main() -> None:
     logs = read(Path(sys.argv[1]) if len(sys.argv) > 1 else DATA / "memory_logs.csv")
     print(f"{'row':>4} {'model':34} {'version':8} {'run':3} {'tp':>2} | weights meas/plan | act meas/plan | nt meas/plan | kv measured planned   error | band        | stated")
@@ -32,12 +40,11 @@ def main() -> None:
     for log in logs:
         s = log.setup
         plan = memory.plan(s)
-        rank = plan.ranks[plan.least]
+        rank = of_line(log, plan)
         measured = log.number("available_kv_gib")
         show = lambda key: f"{log.number(key):6.2f}" if log.number(key) is not None else "     -"  # noqa: E731
         line = f"{log.row['row']:>4} {s.target.name[-34:]:34} {s.version:8} {s.runner:3} {s.tp:2} | {show('weights_gib')} {rank.target_weights + rank.draft_weights:6.2f} | {show('activation_gib')} {rank.activation:6.2f} | {show('non_torch_gib')} {rank.non_torch:6.2f} |"
         if measured is not None:
-            # The log of several ranks shows rank 0's line, except where blocks tell of the least rank.
             error = rank.kv_cache - measured
             line += f" {measured:7.2f} {rank.kv_cache:7.2f} {error:+7.2f} | {rank.band[0]:5.1f} {rank.band[1]:5.1f} | {log.stated}"
             if measured > 0:

@@ -18,9 +18,9 @@ UTILISATION: list[dict[str, Any]] = [
 # Sequences and tokens of one step for the API server. `from_gib`: GPUs with at least that much memory.
 BATCHING: list[dict[str, Any]] = [
     {"runner": "v0", "seqs": 256, "tokens": 2048},
-    {"from": "0.26.0", "from_gib": 160, "seqs": 1024, "tokens": 16384},
-    {"from": "0.10.0", "from_gib": 70, "not": "a100", "seqs": 1024, "tokens": 8192},
-    {"before": "0.10.0", "from_gib": 70, "seqs": 1024, "tokens": 8192},
+    {"from": "0.28.0", "from_gib": 160, "seqs": 1024, "tokens": 16384},
+    {"from": "0.9.0", "from_gib": 70, "not": "a100", "seqs": 1024, "tokens": 8192},
+    {"before": "0.9.0", "from_gib": 70, "seqs": 1024, "tokens": 8192},
     {"seqs": 256, "tokens": 2048},
 ]
 CPU_BATCHING = {"seqs": 128, "tokens": 2048}
@@ -28,16 +28,25 @@ CPU_BATCHING = {"seqs": 128, "tokens": 2048}
 GRAPHS_INSIDE: list[dict[str, Any]] = [
     {"runner": "v0", "value": False},
     {"runner": "v1", "from": "0.20.0", "value": True},
-    {"runner": "v2", "from": "0.32.0", "value": True},
+    {"runner": "v2", "from": "0.29.0", "value": True},
     {"value": False},
 ]
-# How the profiling run samples: "sort" sorts all logits with their indices; "fused" (FlashInfer's or the V2 runner's
-# kernels) keeps logits, a float32 copy and probabilities.
+# How the profiling run samples: "sort" sorts all logits with their indices; "kernel" masks them in place (Triton's or
+# FlashInfer's); "none" asks for neither top-k nor top-p.
 SAMPLER: list[dict[str, Any]] = [
-    {"runner": "v2", "value": "fused"},
-    {"runner": "v1", "from": "0.21.0", "value": "fused"},
+    {"runner": "v2", "value": "none"},
+    {"runner": "v1", "from": "0.17.0", "value": "kernel"},
     {"value": "sort"},
 ]
+# What counts as neither weights nor activations: "context": all that torch has not allocated (vllm-project/vllm#11809
+# ended it); "increase": what came on top since the engine started; "free memory": the drop in free memory.
+NON_TORCH: list[dict[str, Any]] = [
+    {"before": "0.7.0", "value": "context"},
+    {"from": "0.27.0", "value": "free memory"},
+    {"value": "increase"},
+]
+# Window layers keep their window alone from this version on.
+HYBRID_KV: list[dict[str, Any]] = [{"before": "0.9.2", "value": False}, {"value": True}]
 CHUNKED_PREFILL_V0_FROM = 32768
 BLOCK_SIZE = 16
 
@@ -82,3 +91,17 @@ def graphs_inside(version: Version, runner: str) -> bool:
 
 def sampler(version: Version, runner: str) -> str:
     return str(lookup(SAMPLER, version, runner)["value"])
+
+
+def non_torch(version: Version, runner: str) -> str:
+    return str(lookup(NON_TORCH, version, runner)["value"])
+
+
+def hybrid_kv(version: Version, runner: str) -> bool:
+    return runner != "v0" and bool(lookup(HYBRID_KV, version, runner)["value"])
+
+
+def captured_sizes(seqs: int) -> int:
+    """Batch sizes that get a CUDA graph: 1, 2, 4, every 8 to 256, every 16 to 512, no more than twice the sequences."""
+    most = min(2 * seqs, 512)
+    return len([n for n in (1, 2, 4) if n <= most]) + len(range(8, min(most, 255) + 1, 8)) + len(range(256, most + 1, 16))

@@ -59,7 +59,7 @@ def bytes_per_token(setup: Setup, rank: int = 0, *, length: int | None = None) -
     for group in cache_layers(setup, rank):
         per_token = group.layers.count * group.bytes_per_token / pipeline(setup, group)
         window = group.layers.window
-        if window and setup.hybrid_kv and setup.runner != "v0":
+        if window and setup.hybrid_kv:
             per_token *= min(length, window) / length
         total += per_token
     return total
@@ -77,7 +77,7 @@ def sequence_bytes(setup: Setup, rank: int = 0, *, length: int | None = None) ->
     windows = [g for g in groups if g.layers.kind == "window"]
     linear = [g for g in groups if g.layers.kind == "linear"]
     blocks = math.ceil(length / BLOCK_SIZE)
-    hybrid = setup.hybrid_kv and setup.runner != "v0"
+    hybrid = setup.hybrid_kv
     if not windows and not linear:
         return sum(g.layers.count * g.bytes_per_token / pipeline(setup, g) for g in groups) * blocks * BLOCK_SIZE
     if linear:

@@ -15,15 +15,37 @@ from specdec.plan import defaults, kvcache
 from specdec.plan.setup import Setup
 from specdec.plan.weights import DTYPE_BYTES, GIB, rank_weights
 
-# Float32 copies of max_num_seqs x vocabulary at the peak of sampling, beside the logits in the model's own dtype.
-# "sort": logits, sorted values, int64 indices (2), the sort's own index array (2) and its double buffer (3).
-# "fused": logits, probabilities.
-SORT_COPIES, FUSED_COPIES = 9.2, 2.0
+
+@dataclass(frozen=True)
+class Constants:
+    """What cannot be read from a configuration. Fitted to engine logs; benchmarks/memory.py fits them again without each source.
+
+    sort_copies    float32 copies of sequences x vocabulary while all logits are sorted, beside the logits in the model's
+                   dtype: logits, sorted values, int64 indices (2), the sort's index array (2), its double buffer (3)
+    kernel_copies  the same where a kernel masks the logits in place: logits, probabilities, random draws
+    alone          GiB outside torch on one GPU: cuBLAS, kernel images
+    peer           GiB of NCCL for each further rank
+    nvlink         GiB of the custom all-reduce, which vLLM uses where GPUs are fully connected
+    persistent     GiB of buffers that engines count which measure the drop in free memory
+    context        share of the GPU that the first V0 releases counted beside: all that torch had not allocated
+    graph_first, graph_each  GiB of CUDA graphs: the first, and each further (its driver objects and a pool segment of 20 MiB)
+    """
+
+    sort_copies: float = 9.2
+    kernel_copies: float = 3.0
+    alone: float = 0.13
+    peer: float = 0.12
+    nvlink: float = 0.30
+    persistent: float = 0.13
+    context: float = 0.019
+    graph_first: float = 0.15
+    graph_each: float = 0.0195
+    spread: float = 0.5
+
+
+CONSTANTS = Constants()
 # The forward pass holds, for every token: gate and up, their product, and three hidden states.
 MLP_TENSORS, HIDDEN_TENSORS = 3, 3
-# CUDA context, cuBLAS handles and the like on one GPU; NCCL and all-reduce buffers once ranks talk, and for each rank.
-NON_TORCH_ALONE, NON_TORCH_NCCL, NON_TORCH_PER_RANK = 0.13, 0.30, 0.06
-GRAPHS_BASE, GRAPHS_PER_LAYER = 0.15, 0.008
 
 
 @dataclass(frozen=True)
@@ -85,21 +107,29 @@ def sampling_peak(setup: Setup, size: int, rank: int) -> float:
     """Bytes of the sampler's dummy run. V0 samples on rank 0 alone; V1 and later on every rank."""
     if setup.runner == "v0" and rank > 0:
         return 0.0
-    copies = SORT_COPIES if defaults.sampler(setup.release, setup.runner) == "sort" else FUSED_COPIES
+    # The V2 runner's dummy requests ask for neither top-k nor top-p.
+    copies = {"sort": CONSTANTS.sort_copies, "kernel": CONSTANTS.kernel_copies, "none": 0.0}[defaults.sampler(setup.release, setup.runner)]
     seqs = min(setup.max_num_seqs, setup.max_num_batched_tokens)
     return seqs * setup.target.vocab * (4 * copies + size)
 
 
 def non_torch(setup: Setup) -> float:
-    if setup.tp * setup.pp == 1:
-        return NON_TORCH_ALONE
-    return NON_TORCH_ALONE + NON_TORCH_NCCL + NON_TORCH_PER_RANK * setup.tp
+    """GiB that the engine holds outside the weights and the profiled peak."""
+    c, kind = CONSTANTS, defaults.non_torch(setup.release, setup.runner)
+    alone = c.alone + (c.persistent if kind == "free memory" else 0.0)
+    if kind == "context":
+        alone = c.context * setup.accelerator.memory_gib
+    ranks = setup.tp * setup.pp
+    return alone + c.peer * (ranks - 1) + (c.nvlink if setup.tp > 1 and setup.accelerator.link == "nvlink" else 0.0)
 
 
 def cuda_graphs(setup: Setup) -> float:
+    """GiB of CUDA graphs: one for each batch size that the engine captures. Outside the budget they share one pool."""
     if setup.eager or setup.accelerator.key == "cpu":
         return 0.0
-    return GRAPHS_BASE + GRAPHS_PER_LAYER * setup.target.layers
+    if not defaults.graphs_inside(setup.release, setup.runner):
+        return CONSTANTS.graph_first + 0.005 * setup.target.layers
+    return CONSTANTS.graph_first + CONSTANTS.graph_each * defaults.captured_sizes(setup.max_num_seqs)
 
 
 def draft_weights(setup: Setup, rank: int) -> float:
@@ -130,7 +160,7 @@ def plan_rank(setup: Setup, rank: int) -> Rank:
 def band(setup: Setup, kv: float, act: float, other: float, graphs: float, target: float) -> tuple[float, float]:
     """Where the value lies in four cases of five: the spread of each term, as independent errors."""
     del setup
-    half = math.sqrt((0.12 * act) ** 2 + (0.3 * other) ** 2 + (0.3 * graphs) ** 2 + (0.01 * target) ** 2 + 0.2**2)
+    half = math.sqrt((0.12 * act) ** 2 + (0.3 * other) ** 2 + (0.3 * graphs) ** 2 + (0.01 * target) ** 2 + CONSTANTS.spread**2)
     return kv - half, kv + half
 
 

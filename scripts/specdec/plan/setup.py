@@ -120,6 +120,6 @@ def build(
         utilisation=utilisation if utilisation is not None else defaults.utilisation(release, runner),
         max_model_len=length, max_num_seqs=max_num_seqs or batch.seqs, max_num_batched_tokens=max_num_batched_tokens or batch.tokens,
         kv_bytes=KV_BYTES.get(kv, 2), dtype=chosen_dtype, eager=eager,
-        chunked_prefill=runner != "v0" or length > defaults.CHUNKED_PREFILL_V0_FROM, hybrid_kv=hybrid_kv, multimodal=multimodal,
+        chunked_prefill=runner != "v0" or length > defaults.CHUNKED_PREFILL_V0_FROM, hybrid_kv=hybrid_kv and defaults.hybrid_kv(release, runner), multimodal=multimodal,
         speculation=speculation, kv_cache_memory_bytes=kv_cache_memory_bytes, kv_dtype=kv,
     )  # fmt: skip

@@ -17,7 +17,7 @@ Templates cannot return structures without turning integers into floats, so the 
 {{- if $single }}{{ $overrides = dict $root.Release.Name dict }}{{ end -}}
 {{- range $name := $root.Values.router.engines -}}
 {{- if not (hasKey $overrides $name) -}}
-{{- include "vllm-speculative.fail" (list "SD501" "router.engines" (printf "there is no engine %q" $name) (printf "one of %s" (keys $overrides | sortAlpha | join ", "))) -}}
+{{- include "vllm-speculative.fail" (list "SD551" "router.engines" (printf "there is no engine %q" $name) (printf "one of %s" (keys $overrides | sortAlpha | join ", "))) -}}
 {{- end -}}
 {{- end -}}
 {{- $engines := list -}}
@@ -30,7 +30,7 @@ Templates cannot return structures without turning integers into floats, so the 
 {{- $fullname := ternary $root.Release.Name (printf "%s-%s" $root.Release.Name $name) $single -}}
 {{- $path := ternary "" (printf "engines.%s." $name) $single -}}
 {{- if and (not $single) (has $name (list "router" "baseline" "headless" "test")) -}}
-{{- include "vllm-speculative.fail" (list "SD405" (printf "engines.%s" $name) "this name is taken by an object of the release" "another name") -}}
+{{- include "vllm-speculative.fail" (list "SD455" (printf "engines.%s" $name) "this name is taken by an object of the release" "another name") -}}
 {{- end -}}
 {{- $routed := or (empty $root.Values.router.engines) (has $name $root.Values.router.engines) -}}
 {{- $engine := dict "root" $root "facts" $facts "name" $name "fullname" $fullname "claimName" (printf "%s-models" $fullname) "routed" $routed "baseline" false "path" $path "v" $v -}}

@@ -91,13 +91,28 @@ capabilities:
 {{- if eq (float64 .) (floor .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end -}}
 
+{{/* A Kubernetes quantity as given, without the exponent of a float. */}}
+{{- define "vllm-speculative.quantity" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else }}{{ include "vllm-speculative.number" . }}{{ end -}}
+{{- end -}}
+
+{{/* Resources with every quantity as text. Argument: requests and limits. */}}
+{{- define "vllm-speculative.quantities" -}}
+{{- $resources := dict -}}
+{{- range $kind, $amounts := . -}}
+{{- $texts := dict -}}
+{{- range $name, $amount := $amounts }}{{ $_ := set $texts $name (include "vllm-speculative.quantity" $amount) }}{{ end -}}
+{{- if $texts }}{{ $_ := set $resources $kind $texts }}{{ end -}}
+{{- end -}}
+{{- toYaml $resources -}}
+{{- end -}}
+
 {{/* Bytes of a Kubernetes quantity ("16Gi", "500M", 1024). Arguments: list of quantity, path of the value. */}}
 {{- define "vllm-speculative.bytes" -}}
-{{- $text := toString (index . 0) -}}
-{{- if kindIs "float64" (index . 0) }}{{ $text = include "vllm-speculative.number" (index . 0) }}{{ end -}}
+{{- $text := include "vllm-speculative.quantity" (index . 0) -}}
 {{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
 {{- if not (regexMatch "^[0-9]+([.][0-9]+)?([kMGT]|[KMGT]i)?$" $text) -}}
-{{- include "vllm-speculative.fail" (list "SD401" (index . 1) (printf "%q is not a size" $text) "a number of bytes with a unit, for example 16Gi") -}}
+{{- include "vllm-speculative.fail" (list "SD451" (index . 1) (printf "%q is not a size" $text) "a number of bytes with a unit, for example 16Gi") -}}
 {{- end -}}
 {{- $number := regexFind "^[0-9.]+" $text -}}
 {{- int64 (mulf (float64 $number) (float64 (get $units (trimPrefix $number $text)))) -}}

@@ -4,7 +4,7 @@
 {{- if eq $cache.type "emptyDir" -}}
 - name: models
   emptyDir:
-    sizeLimit: {{ $cache.emptyDir.sizeLimit }}
+    sizeLimit: {{ include "vllm-speculative.quantity" $cache.emptyDir.sizeLimit }}
 {{- else if eq $cache.type "hostPath" -}}
 - name: models
   hostPath:
@@ -38,7 +38,7 @@ storageClassName: {{ . }}
 {{- end }}
 resources:
   requests:
-    storage: {{ .size }}
+    storage: {{ include "vllm-speculative.quantity" .size }}
 {{- end -}}
 {{- end -}}
 
@@ -70,7 +70,7 @@ Arguments: dict engine, models, image.
     {{- include "vllm-speculative.tokenEnv" $engine | nindent 4 }}
     {{- end }}
   resources:
-    {{- toYaml $engine.v.modelCache.prefetch.resources | nindent 4 }}
+    {{- include "vllm-speculative.quantities" $engine.v.modelCache.prefetch.resources | nindent 4 }}
   securityContext:
     {{- include "vllm-speculative.containerSecurityContext" . | nindent 4 }}
   volumeMounts:

@@ -54,7 +54,7 @@ the version has no way to pass it. Arguments: dict engine, models, argument, out
 {{- if and (eq $index "") (not $argument.optional) -}}
 {{- $rows := list -}}
 {{- range $argument.rows }}{{ $rows = append $rows (printf "%s (vLLM %s%s)" (coalesce .flag .field .env "no flag") .from (ternary (printf " to before %s" (default "" .before)) " and later" (not (empty .before)))) }}{{ end -}}
-{{- include "vllm-speculative.fail" (list "SD104" (printf "%s%s" $engine.path $argument.value) (printf "vLLM %s has no argument for it; it is %s" $engine.version (join ", " $rows)) "leave it unset, or another engine version") -}}
+{{- include "vllm-speculative.fail" (list "SD154" (printf "%s%s" $engine.path $argument.value) (printf "vLLM %s has no argument for it; it is %s" $engine.version (join ", " $rows)) "leave it unset, or another engine version") -}}
 {{- end -}}
 {{- if ne $index "" -}}
 {{- $row := index $argument.rows (int $index) -}}

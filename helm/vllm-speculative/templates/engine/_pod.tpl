@@ -93,14 +93,14 @@ spec:
     {{- include "vllm-speculative.modelVolume" . | nindent 4 }}
     - name: scratch
       emptyDir:
-        sizeLimit: {{ $e.scratchSize }}
+        sizeLimit: {{ include "vllm-speculative.quantity" $e.scratchSize }}
     - name: tmp
       emptyDir:
-        sizeLimit: {{ $e.scratchSize }}
+        sizeLimit: {{ include "vllm-speculative.quantity" $e.scratchSize }}
     - name: shm
       emptyDir:
         medium: Memory
-        sizeLimit: {{ .v.sharedMemory.size }}
+        sizeLimit: {{ include "vllm-speculative.quantity" .v.sharedMemory.size }}
 {{- end -}}
 
 {{- define "vllm-speculative.engineImage" -}}

@@ -8,7 +8,7 @@
 {{- else if $request -}}
 {{- add (include "vllm-speculative.bytes" (list $request (printf "%sengine.resources.requests.memory" .path)) | int64) (include "vllm-speculative.bytes" (list .v.sharedMemory.size (printf "%ssharedMemory.size" .path)) | int64) -}}
 {{- else -}}
-{{- include "vllm-speculative.fail" (list "SD305" (printf "%sengine.resources.requests.memory" .path) "an engine pod without a memory request or limit" "a request, for example 48Gi") -}}
+{{- include "vllm-speculative.fail" (list "SD355" (printf "%sengine.resources.requests.memory" .path) "an engine pod without a memory request or limit" "a request, for example 48Gi") -}}
 {{- end -}}
 {{- end -}}
 
@@ -26,7 +26,7 @@
 {{- $_ := set $limits "nvidia.com/gpu" $gpus -}}
 {{- $_ := set $requests "nvidia.com/gpu" $gpus -}}
 {{- end -}}
-{{- toYaml (dict "requests" $requests "limits" $limits) -}}
+{{- include "vllm-speculative.quantities" (dict "requests" $requests "limits" $limits) -}}
 {{- end -}}
 
 {{/* Node labels that an engine pod asks for, by cloud and accelerator. Argument: engine. */}}

@@ -6,7 +6,7 @@
 {{- $limits := .facts.engines.limits -}}
 {{- $method := get .facts.engines.methods $s.method -}}
 {{- if not $method -}}
-{{- include "vllm-speculative.fail" (list "SD105" (printf "%s.method" $at) (printf "there is no method %q" $s.method) (printf "one of %s" (keys .facts.engines.methods | sortAlpha | join ", "))) -}}
+{{- include "vllm-speculative.fail" (list "SD155" (printf "%s.method" $at) (printf "there is no method %q" $s.method) (printf "one of %s" (keys .facts.engines.methods | sortAlpha | join ", "))) -}}
 {{- end -}}
 {{- $index := include "vllm-speculative.row" (list $method.rows .version) -}}
 {{- if eq $index "" -}}
@@ -16,31 +16,31 @@
 {{- end -}}
 {{- $where := list -}}
 {{- range $method.rows }}{{ $where = append $where (printf "from %s%s" .from (ternary (printf " to before %s" (default "" .before)) "" (not (empty .before)))) }}{{ end -}}
-{{- include "vllm-speculative.fail" (list "SD105" (printf "%s.method" $at) (printf "vLLM %s cannot run %s, which is there %s" .version $s.method (join " and " $where)) (printf "one of %s, or another engine version" (join ", " $can))) -}}
+{{- include "vllm-speculative.fail" (list "SD155" (printf "%s.method" $at) (printf "vLLM %s cannot run %s, which is there %s" .version $s.method (join " and " $where)) (printf "one of %s, or another engine version" (join ", " $can))) -}}
 {{- end -}}
 {{- if $method.needsModel -}}
 {{- if not $s.model.name -}}
-{{- include "vllm-speculative.fail" (list "SD201" (printf "%s.model.name" $at) (printf "%s needs a draft model or head" $s.method) "org/name of the Hub or a path; or method ngram, which needs none") -}}
+{{- include "vllm-speculative.fail" (list "SD251" (printf "%s.model.name" $at) (printf "%s needs a draft model or head" $s.method) "org/name of the Hub or a path; or method ngram, which needs none") -}}
 {{- end -}}
 {{- else if and $s.model.name (not (has $s.method (list "mtp" "dspark"))) -}}
-{{- include "vllm-speculative.fail" (list "SD202" (printf "%s.model.name" $at) (printf "%s drafts without a model; %s would do nothing" $s.method $s.model.name) "leave it empty, or method draft_model") -}}
+{{- include "vllm-speculative.fail" (list "SD252" (printf "%s.model.name" $at) (printf "%s drafts without a model; %s would do nothing" $s.method $s.model.name) "leave it empty, or method draft_model") -}}
 {{- end -}}
 {{- if $s.model.name }}{{ include "vllm-speculative.checkModel" (list . "speculative.model" $s.model) }}{{ end -}}
 {{- if and (not $s.numTokens) (ne $s.method "suffix") -}}
-{{- include "vllm-speculative.fail" (list "SD203" (printf "%s.numTokens" $at) (printf "%s needs the number of tokens to draft" $s.method) "1 or more, for example 3") -}}
+{{- include "vllm-speculative.fail" (list "SD253" (printf "%s.numTokens" $at) (printf "%s needs the number of tokens to draft" $s.method) "1 or more, for example 3") -}}
 {{- end -}}
 {{- include "vllm-speculative.checkMethodValues" . -}}
 {{- include "vllm-speculative.checkSchedule" . -}}
 {{- $row := index .facts.engines.runners (include "vllm-speculative.row" (list .facts.engines.runners .version) | int) -}}
 {{- if not $s.allowUnsupported -}}
 {{- if and (eq $e.runner "v2") (has $s.method (default list $row.v1Only)) -}}
-{{- include "vllm-speculative.fail" (list "SD107" (printf "%sengine.runner" .path) (printf "the v2 runner of vLLM %s has no %s" .version $s.method) "engine.runner v1 or empty, or another method") -}}
+{{- include "vllm-speculative.fail" (list "SD157" (printf "%sengine.runner" .path) (printf "the v2 runner of vLLM %s has no %s" .version $s.method) "engine.runner v1 or empty, or another method") -}}
 {{- end -}}
 {{- if and (eq (include "vllm-speculative.runner" .) "v1") (has $s.method (default list $row.v2Only)) -}}
-{{- include "vllm-speculative.fail" (list "SD107" (printf "%sengine.runner" .path) (printf "the v1 runner of vLLM %s has no %s" .version $s.method) "engine.runner v2 or empty on GPUs, or another method") -}}
+{{- include "vllm-speculative.fail" (list "SD157" (printf "%sengine.runner" .path) (printf "the v1 runner of vLLM %s has no %s" .version $s.method) "engine.runner v2 or empty on GPUs, or another method") -}}
 {{- end -}}
 {{- if and (gt (int $e.pipelineParallelSize) 1) (ne "" (include "vllm-speculative.row" (list $limits.pipelineParallel .version))) -}}
-{{- include "vllm-speculative.fail" (list "SD110" (printf "%sengine.pipelineParallelSize" .path) (printf "%d stages: vLLM %s does not speculate across pipeline stages" (int $e.pipelineParallelSize) .version) "1, with a larger engine.tensorParallelSize; or speculative.enabled false") -}}
+{{- include "vllm-speculative.fail" (list "SD160" (printf "%sengine.pipelineParallelSize" .path) (printf "%d stages: vLLM %s does not speculate across pipeline stages" (int $e.pipelineParallelSize) .version) "1, with a larger engine.tensorParallelSize; or speculative.enabled false") -}}
 {{- end -}}
 {{- include "vllm-speculative.checkDraftParallel" . -}}
 {{- end -}}
@@ -53,33 +53,33 @@
 {{- $ngram := has $s.method (list "ngram" "ngram_gpu") -}}
 {{- range $key, $value := $s.promptLookup -}}
 {{- if and (not (kindIs "invalid" $value)) (not $ngram) -}}
-{{- include "vllm-speculative.fail" (list "SD204" (printf "%s.promptLookup.%s" $at $key) (printf "%s does not look up the prompt" $s.method) "method ngram, or leave it unset") -}}
+{{- include "vllm-speculative.fail" (list "SD254" (printf "%s.promptLookup.%s" $at $key) (printf "%s does not look up the prompt" $s.method) "method ngram, or leave it unset") -}}
 {{- end -}}
 {{- end -}}
 {{- range $key, $value := $s.suffix -}}
 {{- if and (not (kindIs "invalid" $value)) (ne $s.method "suffix") -}}
-{{- include "vllm-speculative.fail" (list "SD204" (printf "%s.suffix.%s" $at $key) (printf "%s builds no suffix trees" $s.method) "method suffix, or leave it unset") -}}
+{{- include "vllm-speculative.fail" (list "SD254" (printf "%s.suffix.%s" $at $key) (printf "%s builds no suffix trees" $s.method) "method suffix, or leave it unset") -}}
 {{- end -}}
 {{- end -}}
 {{- with $s.promptLookup -}}
 {{- if and .min .max (gt (int64 .min) (int64 .max)) -}}
-{{- include "vllm-speculative.fail" (list "SD205" (printf "%s.promptLookup.min" $at) (printf "%d is above max, which is %d" (int64 .min) (int64 .max)) "min at most max") -}}
+{{- include "vllm-speculative.fail" (list "SD255" (printf "%s.promptLookup.min" $at) (printf "%d is above max, which is %d" (int64 .min) (int64 .max)) "min at most max") -}}
 {{- end -}}
 {{- if and $ngram (not .max) (ne "" (include "vllm-speculative.row" (list $.facts.engines.limits.promptLookupMaxRequired $.version))) -}}
-{{- include "vllm-speculative.fail" (list "SD205" (printf "%s.promptLookup.max" $at) (printf "vLLM %s has no default for it" $.version) "for example 4") -}}
+{{- include "vllm-speculative.fail" (list "SD255" (printf "%s.promptLookup.max" $at) (printf "vLLM %s has no default for it" $.version) "for example 4") -}}
 {{- end -}}
 {{- if and $ngram $.v.engine.toolCalling.enabled (lt (int64 (default 5 .min)) 8) -}}
-{{- include "vllm-speculative.fail" (list "SD206" (printf "%s.promptLookup.min" $at) "n-gram drafts from short matches corrupt tool calls (vllm-project/vllm#40875)" "8 or more, with max at least that; or another method") -}}
+{{- include "vllm-speculative.fail" (list "SD256" (printf "%s.promptLookup.min" $at) "n-gram drafts from short matches corrupt tool calls (vllm-project/vllm#40875)" "8 or more, with max at least that; or another method") -}}
 {{- end -}}
 {{- end -}}
 {{- if and (eq $s.method "suffix") (not .v.engine.image.hasArcticInference) -}}
-{{- include "vllm-speculative.fail" (list "SD207" (printf "%sengine.image.hasArcticInference" .path) "suffix decoding needs the arctic-inference package, which vLLM's own image lacks" "an image that has it, and this value true; or method ngram") -}}
+{{- include "vllm-speculative.fail" (list "SD257" (printf "%sengine.image.hasArcticInference" .path) "suffix decoding needs the arctic-inference package, which vLLM's own image lacks" "an image that has it, and this value true; or method ngram") -}}
 {{- end -}}
 {{- if and $s.quantization (ne $s.method "draft_model") -}}
-{{- include "vllm-speculative.fail" (list "SD208" (printf "%s.quantization" $at) (printf "%s takes no quantization of its own" $s.method) "leave it empty, or method draft_model") -}}
+{{- include "vllm-speculative.fail" (list "SD258" (printf "%s.quantization" $at) (printf "%s takes no quantization of its own" $s.method) "leave it empty, or method draft_model") -}}
 {{- end -}}
 {{- if and $s.maxModelLen .v.engine.maxModelLen (gt (int64 $s.maxModelLen) (int64 .v.engine.maxModelLen)) -}}
-{{- include "vllm-speculative.fail" (list "SD209" (printf "%s.maxModelLen" $at) (printf "%d is above the target's %d" (int64 $s.maxModelLen) (int64 .v.engine.maxModelLen)) "at most engine.maxModelLen") -}}
+{{- include "vllm-speculative.fail" (list "SD259" (printf "%s.maxModelLen" $at) (printf "%d is above the target's %d" (int64 $s.maxModelLen) (int64 .v.engine.maxModelLen)) "at most engine.maxModelLen") -}}
 {{- end -}}
 {{- end -}}
 
@@ -89,18 +89,18 @@
 {{- $next := 1 -}}
 {{- range $i, $step := $s.schedule -}}
 {{- if ne (int64 $step.from) (int64 $next) -}}
-{{- include "vllm-speculative.fail" (list "SD210" (printf "%s[%d].from" $at $i) (printf "%d: the ranges have to start at 1 and follow each other without gap or overlap" (int64 $step.from)) (printf "%d" (int64 $next))) -}}
+{{- include "vllm-speculative.fail" (list "SD260" (printf "%s[%d].from" $at $i) (printf "%d: the ranges have to start at 1 and follow each other without gap or overlap" (int64 $step.from)) (printf "%d" (int64 $next))) -}}
 {{- end -}}
 {{- if lt (int64 $step.to) (int64 $step.from) -}}
-{{- include "vllm-speculative.fail" (list "SD210" (printf "%s[%d].to" $at $i) (printf "%d is below from, which is %d" (int64 $step.to) (int64 $step.from)) "to at least from") -}}
+{{- include "vllm-speculative.fail" (list "SD260" (printf "%s[%d].to" $at $i) (printf "%d is below from, which is %d" (int64 $step.to) (int64 $step.from)) "to at least from") -}}
 {{- end -}}
 {{- if gt (int64 $step.tokens) (int64 $s.numTokens) -}}
-{{- include "vllm-speculative.fail" (list "SD211" (printf "%s[%d].tokens" $at $i) (printf "%d is above speculative.numTokens, to which the engine would cut it without a word" (int64 $step.tokens)) (printf "at most %d, or a larger numTokens" (int64 $s.numTokens))) -}}
+{{- include "vllm-speculative.fail" (list "SD261" (printf "%s[%d].tokens" $at $i) (printf "%d is above speculative.numTokens, to which the engine would cut it without a word" (int64 $step.tokens)) (printf "at most %d, or a larger numTokens" (int64 $s.numTokens))) -}}
 {{- end -}}
 {{- $next = add (int64 $step.to) 1 -}}
 {{- end -}}
 {{- if and $s.schedule (gt (int .v.engine.dataParallelSize) 1) -}}
-{{- include "vllm-speculative.fail" (list "SD212" $at "the engine drops a schedule when engine.dataParallelSize is above 1" "dataParallelSize 1 and more replicas, or no schedule") -}}
+{{- include "vllm-speculative.fail" (list "SD262" $at "the engine drops a schedule when engine.dataParallelSize is above 1" "dataParallelSize 1 and more replicas, or no schedule") -}}
 {{- end -}}
 {{- end -}}
 
@@ -116,7 +116,7 @@
 {{- $allowed := list -}}
 {{- range $row.allowed }}{{ $allowed = append $allowed (ternary $target (int .) (eq (toString .) "target")) }}{{ end -}}
 {{- if not (has (int $size) $allowed) -}}
-{{- include "vllm-speculative.fail" (list "SD213" (printf "%sspeculative.draftTensorParallelSize" $engine.path) (printf "%d: vLLM %s with method %s and tensorParallelSize %d accepts %s" (int $size) $engine.version $engine.v.speculative.method $target ($allowed | uniq | join " or ")) "leave it unset") -}}
+{{- include "vllm-speculative.fail" (list "SD263" (printf "%sspeculative.draftTensorParallelSize" $engine.path) (printf "%d: vLLM %s with method %s and tensorParallelSize %d accepts %s" (int $size) $engine.version $engine.v.speculative.method $target ($allowed | uniq | join " or ")) "leave it unset") -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -5,13 +5,13 @@
 {{- if not $e.image.digest }}{{ $tagged = regexFind "^v?[0-9]+[.][0-9]+[.][0-9]+" (toString $e.image.tag) | trimPrefix "v" }}{{ end -}}
 {{- $version := $e.version -}}
 {{- if and $version $tagged (ne (regexFind "^[0-9]+[.][0-9]+[.][0-9]+" $version) $tagged) -}}
-{{- include "vllm-speculative.fail" (list "SD103" (printf "%sengine.version" .path) (printf "%s, but the image's tag %s says %s" $version $e.image.tag $tagged) "make them agree, or leave engine.version empty") -}}
+{{- include "vllm-speculative.fail" (list "SD153" (printf "%sengine.version" .path) (printf "%s, but the image's tag %s says %s" $version $e.image.tag $tagged) "make them agree, or leave engine.version empty") -}}
 {{- end -}}
 {{- if not $version -}}
 {{- if $tagged -}}
 {{- $version = regexFind "[0-9]+[.][0-9]+[.][0-9]+([.]post[0-9]+)?" $e.image.tag -}}
 {{- else if or $e.image.tag $e.image.digest -}}
-{{- include "vllm-speculative.fail" (list "SD101" (printf "%sengine.version" .path) (printf "the image's %s does not tell vLLM's version, on which every argument depends" (ternary "digest" (printf "tag %q" $e.image.tag) (not (empty $e.image.digest)))) (printf "set engine.version, for example %s" .root.Chart.AppVersion)) -}}
+{{- include "vllm-speculative.fail" (list "SD151" (printf "%sengine.version" .path) (printf "the image's %s does not tell vLLM's version, on which every argument depends" (ternary "digest" (printf "tag %q" $e.image.tag) (not (empty $e.image.digest)))) (printf "set engine.version, for example %s" .root.Chart.AppVersion)) -}}
 {{- else -}}
 {{- $version = .root.Chart.AppVersion -}}
 {{- end -}}
@@ -19,7 +19,7 @@
 {{- if not (include "vllm-speculative.row" (list .facts.engines.versions $version)) -}}
 {{- $known := list -}}
 {{- range .facts.engines.versions }}{{ $known = append $known (printf "%s to before %s" .from .before) }}{{ end -}}
-{{- include "vllm-speculative.fail" (list "SD102" (printf "%sengine.version" .path) (printf "the chart does not know vLLM %s" $version) (printf "one of these: %s" (join "; " $known))) -}}
+{{- include "vllm-speculative.fail" (list "SD152" (printf "%sengine.version" .path) (printf "the chart does not know vLLM %s" $version) (printf "one of these: %s" (join "; " $known))) -}}
 {{- end -}}
 {{- $version -}}
 {{- end -}}

@@ -53,14 +53,6 @@ def engines() -> dict[str, Any]:
     return load(files_dir() / "engines.yaml")
 
 
-def default_runner(version: str) -> str:
-    """The runner that this engine version takes when no variable says otherwise: "v0", "v1" or "v2"."""
-    try:
-        return str(engines().get("runner", "v1"))
-    except SpecdecError:
-        return "v1"
-
-
 def accelerators() -> dict[str, Any]:
     """Accelerators by type, e.g. `accelerators()["h100-80gb"]["memoryGiB"]`."""
     return _section("accelerators.yaml", "accelerators")
@@ -100,6 +92,28 @@ def version_key(version: str) -> Version:
             f"{version!r} is not an engine version", code="bad-version", fix="three numbers, for example 0.32.0"
         )
     return tuple(int(number or 0) for number in match.groups())
+
+
+def in_range(rows: list[dict[str, Any]], version: str | None) -> list[dict[str, Any]]:
+    """Rows of half-open ranges, from <= version < before, that hold for the version; none for an unknown one."""
+    try:
+        key = version_key(version or "")
+    except SpecdecError:
+        return []
+    return [
+        row
+        for row in rows
+        if version_key(str(row.get("from", "0.0.0"))) <= key
+        and ("before" not in row or key < version_key(str(row["before"])))
+    ]
+
+
+def default_runner(version: str | None, method: str | None = None, cpu: bool = False) -> str:
+    """The model runner that an engine takes when it is not told: "v0", "v1" or "v2" (engines.yaml)."""
+    row = next(iter(in_range(engines().get("runners", []), version)), {})
+    if method is not None and method in row.get("v1Only", []):
+        return "v1"
+    return str((cpu and row.get("cpu")) or row.get("default", "v1"))
 
 
 def version_of_tag(tag: str) -> str | None:

@@ -172,7 +172,10 @@ def _workload(
     told |= mapping(metadata.get("annotations"))
     image = str(container.get("image") or "")
     version = told.get(ANNOTATION + "engine-version") or engine_version or facts.version_of_tag(image_tag(image) or "")
-    env = environment(container)
+    version = str(version) if version else None
+    env, args, accelerator = environment(container), engine_args.parse(argv, version), _accelerator(spec, told)
+    method = args.speculative.method if args.speculative else None
+    cpu = accelerator == "cpu" or "cpu" in image
     return EngineWorkload(
         manifest=manifest,
         container=container,
@@ -182,14 +185,14 @@ def _workload(
         container_path=container_path,
         name=manifest.name,
         image=image,
-        engine_version=str(version) if version else None,
-        runner=str(told.get(ANNOTATION + "runner") or runner(str(version) if version else None, env)),
-        args=engine_args.parse(argv, str(version) if version else None),
+        engine_version=version,
+        runner=str(told.get(ANNOTATION + "runner") or runner(version, env, method, cpu)),
+        args=args,
         argv=argv,
         env=env,
         gpus=gpus(container),
         replicas=_replicas(manifest),
-        accelerator=_accelerator(spec, told),
+        accelerator=accelerator,
     )
 
 
@@ -199,15 +202,13 @@ def image_tag(image: str) -> str | None:
     return name.partition(":")[2] or None
 
 
-def runner(version: str | None, env: dict[str, str | None]) -> str:
+def runner(version: str | None, env: dict[str, str | None], method: str | None = None, cpu: bool = False) -> str:
     """The model runner: what the engine's own variables say, else its version's default (engines.yaml)."""
-    if env.get("VLLM_USE_V2_MODEL_RUNNER") in ("1", "true"):
-        return "v2"
+    if env.get("VLLM_USE_V2_MODEL_RUNNER") is not None:
+        return "v2" if str(env["VLLM_USE_V2_MODEL_RUNNER"]).lower() in ("1", "true") else "v1"
     if env.get("VLLM_USE_V1") in ("0", "1"):
         return "v" + str(env["VLLM_USE_V1"])
-    if version is None:
-        return "v1"
-    return facts.default_runner(version)
+    return facts.default_runner(version, method, cpu)
 
 
 def gpus(container: dict[str, Any]) -> int:

@@ -8,7 +8,10 @@ from typing import Any
 from specdec.commands.deploy import deploy
 from specdec.commands.destroy import destroy
 from specdec.commands.plan import plan
+from specdec.commands.render import render
+from specdec.commands.rules import rules
 from specdec.commands.smoke import smoke
 from specdec.commands.status import status
+from specdec.commands.validate import validate
 
-COMMANDS: list[Callable[..., Any]] = [plan, deploy, smoke, status, destroy]
+COMMANDS: list[Callable[..., Any]] = [plan, deploy, smoke, status, destroy, render, validate, rules]

@@ -1,0 +1,53 @@
+"""Rules on Kubernetes manifests that run vLLM: each with a code, a reason, an example and a fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specdec.manifests import Manifest
+from specdec.objects import dotted
+from specdec.rules.ignore import is_ignored
+from specdec.rules.model import RULES, Finding, Problem, Rule, Severity, World
+
+__all__ = ["Finding", "Problem", "Rule", "Severity", "World", "all_rules", "check"]
+
+
+def all_rules() -> dict[str, Rule]:
+    """Every rule by its code, sorted."""
+    from specdec.rules import (  # noqa: F401  importing registers
+        arguments,
+        graceful,
+        ignore_rules,
+        probes,
+        resources,
+        security,
+        speculation,
+        traffic,
+    )
+
+    return dict(sorted(RULES.items()))
+
+
+def check(manifests: Sequence[Manifest], engine_version: str | None = None) -> list[Finding]:
+    """What the rules find, in the order of files and lines. `engine_version` holds where a manifest states none."""
+    world = World(manifests, engine_version)
+    findings = [
+        _finding(rule, problem)
+        for rule in all_rules().values()
+        for problem in rule.check(world)
+        if not is_ignored(problem.manifest, rule.code)
+    ]
+    return sorted(set(findings), key=lambda found: (found.file, found.line, found.code, found.message))
+
+
+def _finding(rule: Rule, problem: Problem) -> Finding:
+    return Finding(
+        code=rule.code,
+        severity=rule.severity.value,
+        file=problem.manifest.file,
+        line=problem.manifest.line_of(problem.path),
+        resource=problem.manifest.resource,
+        path=dotted(problem.path),
+        message=problem.message,
+        fix=problem.fix or rule.fix,
+    )

@@ -1,0 +1,227 @@
+"""SD10x and SD30x: the engine's arguments by themselves, and against its version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from specdec import engine_args
+from specdec.engine_args import JSON_FLAG
+from specdec.errors import nearest
+from specdec.manifests import EngineWorkload
+from specdec.rules.model import Problem, Severity, each_engine, rule
+from specdec.rules.versions import has, known, last_with
+
+ARG_UTILS = "vllm/engine/arg_utils.py"
+
+
+@rule(
+    "SD101",
+    "unknown-flag",
+    Severity.error,
+    reason="The engine's parser ends with `unrecognized arguments`, and the pod restarts for ever. Flags come and go "
+    "with almost every release.",
+    fix="use the flags of the version that the image has",
+    source=ARG_UTILS,
+    bad="""
+containers:
+  - image: vllm/vllm-openai:v0.32.0
+    args: [/models/target, --shutdown-timeout, "60", --max-model-length, "8192"]
+""",
+    good="""
+containers:
+  - image: vllm/vllm-openai:v0.32.0
+    args: [/models/target, --shutdown-timeout, "60", --max-model-len, "8192"]
+""",
+)
+@each_engine
+def unknown_flag(engine: EngineWorkload) -> Iterator[Problem]:
+    version = engine.engine_version
+    for flag, _ in engine.args.raw:
+        name = flag.partition(".")[0]
+        stem = "--" + name.removeprefix("--no-") if name.startswith("--no-") else name
+        if name in engine_args.LEGACY_FLAGS.values() or re.match(r"-O\.?\d?$|-cc$|-ac$", name):
+            continue
+        # A version that nobody has read decides nothing, unless no version at all has the flag.
+        missing = [has("flags", spelling, version) for spelling in {name, stem}]
+        if not all(answer is False for answer in missing):
+            continue
+        guess = nearest(name, known("flags", version))
+        older = last_with("flags", stem)
+        gone = f"; vLLM {older} has it" if older else ""
+        fix = f"did you mean {guess}?" if guess and not older else None
+        yield Problem(engine.manifest, engine.path_of(flag), f"vLLM {version} has no flag {name}{gone}", fix)
+
+
+@rule(
+    "SD102",
+    "legacy-speculative-flags",
+    Severity.error,
+    reason="From 0.8 on speculation is one JSON object after --speculative-config. The single flags of before are "
+    "refused as unrecognized arguments. Versions before 0.8 need them.",
+    fix=f"{JSON_FLAG} with a JSON object, one element of args",
+    source="vllm-project/vllm#24888; https://docs.vllm.ai/en/latest/features/speculative_decoding/",
+    bad="""
+containers:
+  - image: vllm/vllm-openai:v0.32.0
+    args: [/models/target, --shutdown-timeout, "60", --speculative-model, /models/draft, --num-speculative-tokens, "4"]
+""",
+    good="""
+containers:
+  - image: vllm/vllm-openai:v0.32.0
+    args:
+      - /models/target
+      - --shutdown-timeout=60
+      - --speculative-config
+      - '{"method": "draft_model", "model": "/models/draft", "num_speculative_tokens": 4}'
+""",
+)
+@each_engine
+def legacy_speculative_flags(engine: EngineWorkload) -> Iterator[Problem]:
+    import json
+
+    old = [flag for flag, _ in engine.args.raw if flag in engine_args.LEGACY_FLAGS.values()]
+    if not old or has("flags", JSON_FLAG, engine.engine_version) is not True:
+        return
+    fields = dict(engine.args.speculative.raw) if engine.args.speculative else {}
+    if fields.get("model"):
+        fields = {"method": engine.args.speculative.method if engine.args.speculative else "draft_model"} | fields
+    message = f"vLLM {engine.engine_version} has no {', '.join(old)}"
+    yield Problem(engine.manifest, engine.path_of(old[0]), message, f"{JSON_FLAG} '{json.dumps(fields)}'")
+
+
+@rule(
+    "SD103",
+    "speculative-config-not-json",
+    Severity.error,
+    reason="The value of --speculative-config is parsed as JSON. Templates and shells break it: Go prints map[a:b], an "
+    "extra pair of quotes becomes part of the value, a shell eats the inner ones.",
+    fix="one element of args with the JSON object in it, made by toJson and not by a shell",
+    source="coreweave/reference-architecture#78",
+    bad="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --speculative-config, "map[method:ngram num_speculative_tokens:3]"]
+""",
+    good="""
+containers:
+  - args:
+      - /models/target
+      - --shutdown-timeout=60
+      - --speculative-config
+      - '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}'
+""",
+)
+@each_engine
+def speculative_config_not_json(engine: EngineWorkload) -> Iterator[Problem]:
+    for error in engine.args.errors:
+        if error.startswith(JSON_FLAG):
+            value = (engine.args.value(JSON_FLAG) or "").strip()
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\"`"
+            fix = "take the quotes away from inside the value" if quoted else None
+            yield Problem(engine.manifest, engine.path_of(JSON_FLAG), error, fix)
+
+
+@rule(
+    "SD104",
+    "unreadable-argument",
+    Severity.error,
+    reason="The engine's parser refuses it and the pod restarts for ever.",
+    fix="one element of args for each flag, and one for its value",
+    source=ARG_UTILS,
+    bad="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --max-num-seqs, many]
+""",
+    good="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --max-num-seqs, "128"]
+""",
+)
+@each_engine
+def unreadable_argument(engine: EngineWorkload) -> Iterator[Problem]:
+    for error in engine.args.errors:
+        flag = error.split(" ", 1)[0]
+        # What is left over after a flag that we do not know may belong to that flag.
+        if not error.startswith(JSON_FLAG) and "belongs to no flag" not in error:
+            yield Problem(engine.manifest, engine.path_of(flag), error)
+
+
+@rule(
+    "SD105",
+    "variable-left-in-argument",
+    Severity.error,
+    reason="Kubernetes replaces $(NAME) in arguments by a variable of the same container. Where there is none it "
+    "leaves the text as it is, and the engine gets it.",
+    fix="set the variable with env, or write $$(NAME) where the text is meant",
+    source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
+    bad="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --max-model-len, $(MAX_LEN)]
+""",
+    good="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --max-model-len, $(MAX_LEN)]
+    env: [{name: MAX_LEN, value: "8192"}]
+""",
+)
+@each_engine
+def variable_left_in_argument(engine: EngineWorkload) -> Iterator[Problem]:
+    if engine.container.get("envFrom") or engine_args.shell_script(engine.argv) is not None:
+        return
+    for part in ("command", "args"):
+        words = engine.container.get(part)
+        for index, word in enumerate(words if isinstance(words, list) else []):
+            text = str(word).replace("$$", "")
+            for name in re.findall(r"\$\(([A-Za-z_][\w.-]*)\)", text):
+                if name not in engine.env:
+                    path = (*engine.container_path, part, index)
+                    yield Problem(engine.manifest, path, f"$({name}) is not a variable of the container")
+
+
+@rule(
+    "SD106",
+    "engine-version-unknown",
+    Severity.warning,
+    reason="The image's tag does not say which vLLM it holds, so nobody can check the arguments against it, and what "
+    "runs may change under the same manifest.",
+    fix="a tag with a version, the annotation vllm-speculative/engine-version, or --engine-version",
+    source=ARG_UTILS,
+    bad="""
+containers:
+  - image: vllm/vllm-openai:latest
+""",
+    good="""
+containers:
+  - image: vllm/vllm-openai:v0.32.0
+""",
+)
+@each_engine
+def engine_version_unknown(engine: EngineWorkload) -> Iterator[Problem]:
+    if engine.engine_version is None:
+        message = f"{engine.image or 'no image'}: the arguments are not checked against a version"
+        yield Problem(engine.manifest, (*engine.container_path, "image"), message)
+
+
+@rule(
+    "SD301",
+    "memory-utilization-range",
+    Severity.error,
+    reason="The share of memory has to be above 0 and at most 1. The engine refuses anything else at start.",
+    fix="--gpu-memory-utilization 0.9",
+    source="vllm/config/cache.py: gpu_memory_utilization",
+    bad="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --gpu-memory-utilization, "92"]
+""",
+    good="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --gpu-memory-utilization, "0.92"]
+""",
+)
+@each_engine
+def memory_utilization_range(engine: EngineWorkload) -> Iterator[Problem]:
+    share = engine.args.gpu_memory_utilization
+    if share is not None and not 0 < share <= 1:
+        fix = f"--gpu-memory-utilization {share / 100:g}" if 1 < share <= 100 else None
+        path = engine.path_of("--gpu-memory-utilization")
+        yield Problem(engine.manifest, path, f"the share of memory is {share:g}", fix)

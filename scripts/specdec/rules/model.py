@@ -1,0 +1,112 @@
+"""What a rule is, what it sees and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from specdec.manifests import EngineWorkload, Manifest, engines
+from specdec.objects import Path
+
+
+class Severity(StrEnum):
+    """error: it does not start, loses requests or leaks a secret. warning: it may. Only an error makes the exit 1."""
+
+    error = "error"
+    warning = "warning"
+    note = "note"
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything that was handed in together, so that rules can join objects."""
+
+    manifests: Sequence[Manifest]
+    engine_version: str | None = None
+
+    @cached_property
+    def engines(self) -> list[EngineWorkload]:
+        return engines(self.manifests, self.engine_version)
+
+    def of_kind(self, *kinds: str) -> Iterator[Manifest]:
+        return (manifest for manifest in self.manifests if manifest.kind in kinds)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One place where a rule is broken. `fix` where it is more exact than the rule's own."""
+
+    manifest: Manifest
+    path: Path
+    message: str
+    fix: str | None = None
+
+
+Check = Callable[[World], Iterable[Problem]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A code never changes its meaning and is never reused.
+
+    bad, good  YAML: whole manifests, or the part of a pod's spec that shows it (`examples` completes those)
+    source     where the fact can be read
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    reason: str
+    fix: str
+    source: str
+    bad: str
+    good: str
+    check: Check
+
+
+@dataclass(frozen=True)
+class Finding:
+    code: str
+    severity: str
+    file: str
+    line: int
+    resource: str
+    path: str
+    message: str
+    fix: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(
+    code: str, name: str, severity: Severity, *, reason: str, fix: str, source: str, bad: str, good: str
+) -> Callable[[Check], Check]:
+    """Register a check of everything that was handed in."""
+
+    def register(check: Check) -> Check:
+        if code in RULES:
+            raise ValueError(f"{code} is taken by {RULES[code].name}")
+        RULES[code] = Rule(code, name, severity, reason, fix, source, bad.strip("\n"), good.strip("\n"), check)
+        return check
+
+    return register
+
+
+EngineCheck = Callable[[EngineWorkload], Iterable[Problem]]
+
+
+def each_engine(check: EngineCheck) -> Check:
+    """A check of one engine, run on each."""
+
+    def of_all(world: World) -> Iterator[Problem]:
+        for engine in world.engines:
+            yield from check(engine)
+
+    return of_all

@@ -50,7 +50,7 @@ def render(
         arguments += ["--api-versions", api_version]
     if is_upgrade:
         arguments.append("--is-upgrade")
-    return _run(arguments, values=values)
+    return _run(arguments, values=values, set_values=set_values)
 
 
 def install_or_upgrade(
@@ -84,7 +84,7 @@ def install_or_upgrade(
         arguments.append("--wait")
     if dry_run:
         arguments.append(f"--dry-run={dry_run}")
-    output = _run(arguments, environment.kubecontext, kubeconfig, values=files)
+    output = _run(arguments, environment.kubecontext, kubeconfig, files, set_values)
     # Some versions of Helm 4 print lines about the chart before the document.
     return _document(output[max(output.find("{"), 0) :])
 
@@ -201,6 +201,7 @@ def _run(
     kubecontext: str | None = None,
     kubeconfig: Path | None = None,
     values: Sequence[Path] = (),
+    set_values: Sequence[str] = (),
 ) -> str:
     """Helm's standard output. Raises SpecdecError with what its standard error means."""
     import pyhelm3
@@ -216,5 +217,5 @@ def _run(
         try:
             output: bytes = asyncio.run(command.run(arguments))
         except pyhelm3.errors.Error as error:
-            raise explain(error.stderr.decode(errors="replace"), values) from None
+            raise explain(error.stderr.decode(errors="replace"), values, set_values) from None
     return output.decode()

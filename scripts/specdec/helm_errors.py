@@ -25,14 +25,41 @@ _EXECUTION = re.compile(
 )
 
 
-def explain(stderr: str, values: Sequence[Path] = ()) -> SpecdecError:
+def explain(stderr: str, values: Sequence[Path] = (), set_values: Sequence[str] = ()) -> SpecdecError:
     """One SpecdecError for what Helm printed. `values` are the files that the values came from, latest last."""
+    error = _meaning(stderr)
+    if error.path and error.file is None and error.code.startswith("SD"):
+        error.file, given = given_at(error.path, values, set_values)
+        choices = re.findall(r"'([^']*)'", error.message) if "must be one of" in error.message else []
+        guess = nearest(str(given), choices) if given is not None else None
+        error.fix = error.fix or (f"did you mean {guess}?" if guess else None)
+    return error
+
+
+def given_at(path: str, values: Sequence[Path], set_values: Sequence[str]) -> tuple[str | None, Any]:
+    """(`FILE:LINE` or "--set", the value) where that value was last given, (None, None) when it is the chart's."""
+    for item in reversed(set_values):
+        for pair in reversed(re.split(r"(?<!\\),", item)):
+            key, equals, value = pair.partition("=")
+            if equals and (key == path or path.startswith((key + ".", key + "["))):
+                return "--set", value
+    for file in reversed(values):
+        try:
+            document = objects.document(file.read_text(encoding="utf-8"), str(file))
+        except (OSError, UnicodeDecodeError, SpecdecError):
+            continue
+        if document is not None and document.has(path):
+            return f"{file}:{document.line_of(path)}", document.get(path)
+    return None, None
+
+
+def _meaning(stderr: str) -> SpecdecError:
     text = "\n".join(line for line in stderr.strip().splitlines() if not line.startswith(_NOISE))
     text = text.removeprefix("Error: ").strip()
     if _SCHEMA_HEADER.search(text):
-        return _schema(text, values)
+        return _schema(text)
     if match := _CHART_MESSAGE.search(text):
-        return chart_message(match.group(1), match.group(2), values)
+        return chart_message(match.group(1), match.group(2))
     if match := _SET.search(text):
         return SpecdecError(match.group("what"), code="bad-set", path="--set", fix="--set key=value, commas escaped")
     if match := _VALUES_YAML.search(text):
@@ -47,37 +74,24 @@ def explain(stderr: str, values: Sequence[Path] = ()) -> SpecdecError:
     return SpecdecError(_last(text) or "Helm failed and said nothing", code="helm-failed")
 
 
-def chart_message(code: str, message: str, values: Sequence[Path] = ()) -> SpecdecError:
+def chart_message(code: str, message: str) -> SpecdecError:
     """A message of the chart: "engine.dtype: what is wrong. Fix: what would be right" with path and fix optional."""
     message = " ".join(message.split())
     path = None
     if match := re.match(r"([a-z][\w-]*(?:[.\[][\w\].-]+)+|[a-z]\w*): (.+)", message):
         path, message = match.groups()
-    message, _, fix = message.partition(" Fix: ")
-    return SpecdecError(message, code=code, file=_place(path or "", values), path=path, fix=fix or None)
+    message, fix, *_ = [*re.split(r"[.;]? [Ff]ix: ", message, maxsplit=1), None]
+    return SpecdecError(str(message), code=code, path=path, fix=fix)
 
 
-def _place(path: str, values: Sequence[Path]) -> str | None:
-    """`FILE:LINE` of that value in the last file that sets it, None when none does (the chart's default, --set)."""
-    for file in reversed(values):
-        try:
-            text = file.read_text(encoding="utf-8")
-            document = objects.document(text, str(file))
-        except (OSError, UnicodeDecodeError, SpecdecError):
-            continue
-        if document is not None and document.has(path):
-            return f"{file}:{document.line_of(path)}"
-    return None
-
-
-def _schema(text: str, values: Sequence[Path]) -> SpecdecError:
+def _schema(text: str) -> SpecdecError:
     problems = list(_problems(text))
     if not problems:
         return SpecdecError(_last(text), code="SD100")
     path, message, fix = problems[0]
     rest = "; ".join(f"{other}: {what}" for other, what, _ in problems[1:])
     message = f"{message} (and {rest})" if rest else message
-    return SpecdecError(message, code="SD100", file=_place(path, values), path=path or None, fix=fix)
+    return SpecdecError(message, code="SD100", path=path or None, fix=fix)
 
 
 def _problems(text: str) -> Iterator[tuple[str, str, str | None]]:

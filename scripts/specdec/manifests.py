@@ -86,6 +86,12 @@ def pod_specs(manifest: Manifest) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path, spec
 
 
+def pod_metadata(manifest: Manifest, path: Path) -> dict[str, Any]:
+    """Labels and annotations that the pods of the specification at that path get."""
+    template = mapping(manifest.get((*path[:-1], "metadata"))) if path[-1] == "spec" and len(path) > 1 else {}
+    return template or mapping(manifest.data.get("metadata"))
+
+
 def engines(manifests: Sequence[Manifest], engine_version: str | None = None) -> list[EngineWorkload]:
     """The vLLM engines among the workloads, in order. `engine_version` holds where a manifest does not say."""
     return [engine for manifest in manifests for engine in _engines(manifest, engine_version)]
@@ -166,8 +172,7 @@ def _workload(
     argv: list[str],
     engine_version: str | None,
 ) -> EngineWorkload:
-    metadata = mapping(manifest.get((*path[:-1], "metadata"))) if path[-1:] == ("spec",) and len(path) > 1 else {}
-    metadata = metadata or mapping(manifest.data.get("metadata"))
+    metadata = pod_metadata(manifest, path)
     told = {**manifest.labels, **mapping(metadata.get("labels")), **manifest.annotations}
     told |= mapping(metadata.get("annotations"))
     image = str(container.get("image") or "")

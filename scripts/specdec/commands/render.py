@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from specdec.errors import unknown
+from specdec.output import Format, print_json
 
 ENGINE_LABEL = "vllm-speculative/engine"
 
@@ -21,13 +22,20 @@ def render(
     namespace: Annotated[str | None, typer.Option(help="Namespace.", envvar="NAMESPACE")] = None,
     engine: Annotated[str | None, typer.Option(help="Only the objects of this engine.")] = None,
     kube_version: Annotated[str | None, typer.Option(help="Kubernetes version to render for.")] = None,
+    output: Annotated[Format, typer.Option("--format", help="text (YAML) or json (a list of objects).")] = Format.text,
 ) -> None:
     """Print the manifests of an environment, or of values files."""
     from specdec import environments, helm
 
     where = environments.choose(environment, values, release, namespace)
     text = helm.render(where.values, set_values or [], where.release, where.namespace, kube_version)
-    sys.stdout.write(text if engine is None else only(text, engine))
+    text = text if engine is None else only(text, engine)
+    if output is Format.json:
+        from specdec.manifests import parse
+
+        print_json([manifest.data for manifest in parse(text, where.name)])
+    else:
+        sys.stdout.write(text)
 
 
 def only(text: str, engine: str) -> str:

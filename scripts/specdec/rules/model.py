@@ -8,8 +8,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from specdec.manifests import EngineWorkload, Manifest, engines
-from specdec.objects import Path
+from specdec.manifests import EngineWorkload, Manifest, engines, pod_metadata, pod_specs
+from specdec.objects import Path, mapping, sequence
 
 
 class Severity(StrEnum):
@@ -18,6 +18,15 @@ class Severity(StrEnum):
     error = "error"
     warning = "warning"
     note = "note"
+
+
+@dataclass(frozen=True)
+class Pods:
+    """The pods of one workload: the labels they get and their specification."""
+
+    manifest: Manifest
+    labels: dict[str, Any]
+    spec: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,16 @@ class World:
     @cached_property
     def engines(self) -> list[EngineWorkload]:
         return engines(self.manifests, self.engine_version)
+
+    @cached_property
+    def pods(self) -> list[Pods]:
+        """Of every workload, engines and others."""
+        return [
+            Pods(manifest, mapping(pod_metadata(manifest, path).get("labels")), spec)
+            for manifest in self.manifests
+            for path, spec in pod_specs(manifest)
+            if sequence(spec.get("containers"))
+        ]
 
     def of_kind(self, *kinds: str) -> Iterator[Manifest]:
         return (manifest for manifest in self.manifests if manifest.kind in kinds)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from specdec.manifests import pod_specs
 from specdec.objects import Manifest, mapping, sequence
 from specdec.rules.model import Problem, Severity, World, rule
 
@@ -66,22 +65,12 @@ def service_named_like_a_variable(world: World) -> Iterator[Problem]:
                 yield Problem(engine.manifest, engine.path, message)
 
 
-def pods(world: World) -> Iterator[tuple[Manifest, dict[str, object], dict[str, object]]]:
-    """(workload, labels of its pods, their specification) of everything that was handed in."""
-    for manifest in world.manifests:
-        for path, spec in pod_specs(manifest):
-            metadata = mapping(manifest.get((*path[:-1], "metadata"))) if len(path) > 1 else {}
-            metadata = metadata or mapping(manifest.data.get("metadata"))
-            if sequence(spec.get("containers")):
-                yield manifest, mapping(metadata.get("labels")), spec
-
-
 def selected(world: World, service: Manifest) -> list[tuple[Manifest, dict[str, object]]]:
     wanted = mapping(service.get("spec.selector"))
     return [
-        (manifest, spec)
-        for manifest, labels, spec in pods(world)
-        if manifest.namespace == service.namespace and wanted.items() <= labels.items()
+        (pod.manifest, pod.spec)
+        for pod in world.pods
+        if pod.manifest.namespace == service.namespace and wanted.items() <= pod.labels.items()
     ]
 
 
@@ -160,7 +149,7 @@ spec: {containers: [{name: a}]}
 """,
 )
 def service_selects_nothing(world: World) -> Iterator[Problem]:
-    if not any(True for _ in pods(world)):
+    if not world.pods:
         return
     for service in world.of_kind("Service"):
         wanted = mapping(service.get("spec.selector"))

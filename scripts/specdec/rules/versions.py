@@ -14,6 +14,7 @@ from specdec.manifests import EngineWorkload
 Part = Literal["flags", "fields", "methods"]
 
 
+@cache
 def has(part: Part, name: str, version: str | None) -> bool | None:
     """Whether that version has that name; None where the read versions on both sides differ, or it is unknown."""
     key = _key(version)
@@ -24,17 +25,18 @@ def has(part: Part, name: str, version: str | None) -> bool | None:
     return answers.pop() if len(answers) == 1 else None
 
 
-def known(part: Part, version: str | None) -> set[str]:
+@cache
+def known(part: Part, version: str | None) -> frozenset[str]:
     """Every name that the version has for certain; empty when the version is unknown."""
-    return {name for name in _spans(part) if has(part, name, version)}
+    return frozenset(name for name in _spans(part) if has(part, name, version))
 
 
-def anywhere(part: Part) -> set[str]:
+def anywhere(part: Part) -> frozenset[str]:
     """Every name that any version has."""
-    return set(_spans(part))
+    return frozenset(_spans(part))
 
 
-def flags_of(engine: EngineWorkload) -> set[str]:
+def flags_of(engine: EngineWorkload) -> frozenset[str]:
     return known("flags", engine.engine_version)
 
 
@@ -65,12 +67,17 @@ def _key(version: str | None) -> facts.Version | None:
 
 def _around(key: facts.Version) -> list[facts.Version]:
     """The nearest read versions at or below, and at or above; beyond either end only one."""
-    read = [version_key(str(version)) for version in _surface()["versions"]]
+    read = _read()
     same = [version for version in read if version[:3] == key[:3]]
     if same:
         return same
     below, above = [version for version in read if version < key], [version for version in read if version > key]
     return [*below[-1:], *above[:1]]
+
+
+@cache
+def _read() -> list[facts.Version]:
+    return [version_key(str(version)) for version in _surface()["versions"]]
 
 
 @cache

@@ -1,0 +1,267 @@
+"""Time of one decoding step, and with it of one output token, for any batch, with and without speculation.
+
+A step is added up: weights and arithmetic of the batched tokens (which overlap in part), KV cache, all-reduce, sampling,
+host; the draft's passes come with their own. Every term is bytes over bandwidth or operations over throughput of the data
+sheet, times one efficiency for all models and GPUs.
+
+    time per output token = (verifying 1 + p K tokens a sequence + drafting) / mean length,   p: probability that a step drafts
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from specdec.errors import SpecdecError
+from specdec.plan.acceptance import Acceptance
+from specdec.plan.models import Layers, Model
+from specdec.plan.setup import WITHOUT_WEIGHTS, Setup, Speculation
+from specdec.plan.weights import DTYPE_BYTES, Format, weight_bytes
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Fitted once for all models, GPUs and methods (benchmarks/speed.py; it refits without each data set).
+
+    bandwidth, arithmetic   share of the data sheet that large matrix products reach
+    overlap                 weights and arithmetic combine as (w^p + a^p)^(1/p): 1 adds them, infinity is the larger one
+    host_ms, layer_ms       fixed time of a step: scheduling and sampling on the host; launches of one layer
+    draft_host_ms           the same for one pass of a draft
+    lookup_first, lookup_next  acceptance of the first token of an n-gram or suffix match, and of each further one given
+                            the one before
+    reduce_us, reduce_share latency of one all-reduce over NVLink and over PCIe; share of the link's bandwidth
+    """
+
+    bandwidth: float = 0.76
+    arithmetic: float = 0.80
+    overlap: float = 1.42
+    host_ms: float = 0.56
+    layer_ms: float = 0.02
+    draft_host_ms: float = 0.42
+    lookup_first: float = 0.46
+    lookup_next: float = 0.5
+    reduce_us_nvlink: float = 8.0
+    reduce_us_pcie: float = 25.0
+    reduce_share: float = 0.35
+    sampling_copies: float = 3.0
+
+
+CONSTANTS = Constants()
+
+
+@dataclass(frozen=True)
+class Load:
+    """Tokens in and out of a request; the KV cache of a sequence is read at half its output."""
+
+    input_len: int = 512
+    output_len: int = 256
+
+    @property
+    def context(self) -> float:
+        return self.input_len + self.output_len / 2
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A model's terms on one GPU, ready to add up. Bytes and operations are of one rank."""
+
+    dense_bytes: float
+    expert_bytes: float
+    experts: int
+    experts_per_token: int
+    flops: float
+    flops_per_s: float
+    head_bytes: float
+    head_flops: float
+    layers: int
+    hidden: int
+    kv: tuple[tuple[float, int | None], ...]
+    state_bytes: float
+
+
+@lru_cache(maxsize=1024)
+def costs(model: Model, fmt: Format, dtype: str, tp: int, kv_bytes: int, gpu: tuple[tuple[str, float], ...], shared_head: Model | None = None) -> Costs:
+    """`shared_head`: the target whose output head a draft uses, where it has none of its own."""
+    size = DTYPE_BYTES[dtype]
+    tflops = dict(gpu)
+    dense = expert = flops = head = 0.0
+    for w in model.weights:
+        if w.part in ("embed", "vision"):
+            continue
+        amount = weight_bytes(w, model, fmt, tp, size)
+        if w.part == "expert":
+            expert += amount
+        elif w.part == "head":
+            head += amount
+            continue
+        else:
+            dense += amount
+        flops += 2 * w.params * w.active / (1 if w.share == "copy" else tp)
+    if model.tied or (shared_head is not None and not head):
+        owner = model if model.tied else shared_head or model
+        head = owner.vocab * owner.hidden / tp * size
+    rate = tflops.get(fmt.compute) or tflops["bf16"]
+    return Costs(
+        dense, expert, model.experts, model.experts_per_token, flops, rate * 1e12, head, head / size * 2,
+        model.layers, model.hidden, kv_terms(model.kv, tp, kv_bytes), state_terms(model.kv, tp),
+    )  # fmt: skip
+
+
+def kv_terms(groups: tuple[Layers, ...], tp: int, kv_bytes: int) -> tuple[tuple[float, int | None], ...]:
+    """(bytes of one token in all layers of a kind on one rank, window)."""
+    return tuple((float(g.count * g.kv_numbers(tp) * kv_bytes), g.window) for g in groups if g.kind != "linear")
+
+
+def state_terms(groups: tuple[Layers, ...], tp: int) -> float:
+    """Bytes of linear-attention state that one sequence reads and writes in a step on one rank."""
+    return sum(2.0 * g.count * (g.state_params[0] * 2 + g.state_params[1] * 4) / tp for g in groups if g.kind == "linear")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A setup's GPU in bytes and operations a millisecond."""
+
+    bytes_per_ms: float
+    nominal_bytes_per_ms: float
+    reduce_ms: float
+    reduce_bytes_per_ms: float
+    bf16: float
+
+
+def machine(setup: Setup) -> Machine:
+    c, a = CONSTANTS, setup.accelerator
+    latency = c.reduce_us_nvlink if a.link == "nvlink" else c.reduce_us_pcie
+    link = max(a.interconnect_gbs, 1.0) * 1e6 * c.reduce_share
+    return Machine(a.bandwidth_gbs * 1e6 * c.bandwidth, a.bandwidth_gbs * 1e6, latency / 1e3, link, a.tflops["bf16"] * 1e9)
+
+
+def product_ms(m: Machine, weight: float, operations: float, rate_per_s: float) -> float:
+    """A matrix product over all its layers: reading the weights and computing overlap in part."""
+    p = CONSTANTS.overlap
+    read, compute = weight / m.bytes_per_ms, operations / (rate_per_s * CONSTANTS.arithmetic / 1e3)
+    if read == 0 or compute == 0:
+        return read + compute
+    return float((read**p + compute**p) ** (1 / p))
+
+
+def touched(c: Costs, tokens: float) -> float:
+    """Share of the experts that at least one of `tokens` is sent to."""
+    if not c.experts:
+        return 0.0
+    return 1.0 - (1.0 - c.experts_per_token / c.experts) ** max(tokens, 1e-9)
+
+
+def forward_ms(setup: Setup, m: Machine, c: Costs, tokens: float, sequences: float, load: Load, *, sampled: float, host_ms: float) -> float:
+    """One forward pass over `tokens` tokens of `sequences` sequences, with the output head over `sampled` of them."""
+    k, tp = CONSTANTS, setup.tp
+    body = product_ms(m, c.dense_bytes + c.expert_bytes * touched(c, tokens), tokens * c.flops, c.flops_per_s)
+    head = product_ms(m, c.head_bytes, sampled * c.head_flops, m.bf16 * 1e3)
+    kv = sum(sequences * per_token * min(load.context, window or load.context) for per_token, window in c.kv)
+    traffic = (kv + sequences * c.state_bytes) / m.nominal_bytes_per_ms
+    reduce = 0.0
+    if tp > 1:
+        moved = tokens * c.hidden * 2 * 2 * (tp - 1) / tp
+        reduce = 2 * c.layers * (m.reduce_ms + moved / m.reduce_bytes_per_ms)
+    sampling = sampled * setup.target.vocab * 4 * k.sampling_copies / m.nominal_bytes_per_ms
+    return body + head + traffic + reduce + sampling + host_ms + k.layer_ms * c.layers
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A setup with the costs of target and draft, for one load. Cheap to ask many times."""
+
+    setup: Setup
+    machine: Machine
+    target: Costs
+    draft: Costs | None
+    load: Load
+    scale: float = 1.0
+
+    def baseline_ms(self, batch: float) -> float:
+        """Time per output token without speculation, ms."""
+        return self.scale * forward_ms(
+            self.setup, self.machine, self.target, batch, batch, self.load, sampled=batch, host_ms=CONSTANTS.host_ms
+        )  # fmt: skip
+
+    def step_ms(self, batch: float, k: int, drafting: float = 1.0) -> float:
+        """One step that verifies K tokens of the share `drafting` of its sequences, with the drafting of the next, ms."""
+        tokens = batch * (1 + k * drafting)
+        verify = forward_ms(self.setup, self.machine, self.target, tokens, batch, self.load, sampled=tokens, host_ms=CONSTANTS.host_ms)
+        return self.scale * (verify + self.draft_ms(batch, k))
+
+    def draft_ms(self, batch: float, k: int) -> float:
+        """All passes of the draft for one step: the first over what was just verified, the others over one token a sequence."""
+        if self.draft is None or k == 0:
+            return 0.0
+        spec, d = self.setup.speculation, self.draft
+        host = CONSTANTS.draft_host_ms
+        first = forward_ms(self.setup, self.machine, d, batch * (k + 1), batch, self.load, sampled=batch, host_ms=host)
+        passes = 1 if spec is not None and one_pass(spec) else k
+        if passes == 1:
+            return first
+        later = forward_ms(self.setup, self.machine, d, batch, batch, self.load, sampled=batch, host_ms=host)
+        return first + (passes - 1) * later
+
+    def speculative_ms(self, batch: float, acceptance: Acceptance, k: int) -> float:
+        """Time per output token with K speculative tokens, ms."""
+        length = acceptance.mean_length(k)
+        return self.step_ms(batch, k, self.drafting(acceptance, k)) / length
+
+    def drafting(self, acceptance: Acceptance, k: int) -> float:
+        """Probability that a step drafts: 1 for models and heads; a lookup drafts where it finds a match.
+
+        From what is accepted a step, over what a match gives: first (1 + next + next^2 ...) tokens.
+        """
+        spec = self.setup.speculation
+        if spec is None or spec.method not in WITHOUT_WEIGHTS or k == 0:
+            return 1.0
+        c = CONSTANTS
+        given_match = c.lookup_first * (1 - c.lookup_next**k) / (1 - c.lookup_next)
+        return min(1.0, (acceptance.mean_length(k) - 1) / given_match)
+
+    def speedup(self, batch: float, acceptance: Acceptance, k: int) -> float:
+        return self.baseline_ms(batch) / self.speculative_ms(batch, acceptance, k)
+
+    def prefill_ms(self, tokens: float) -> float:
+        """Reading `tokens` prompt tokens in one go, ms."""
+        c = self.target
+        body = product_ms(self.machine, c.dense_bytes + c.expert_bytes * touched(c, tokens), tokens * c.flops, c.flops_per_s)
+        return self.scale * (body + CONSTANTS.host_ms + CONSTANTS.layer_ms * c.layers)
+
+
+def one_pass(spec: Speculation) -> bool:
+    """Methods that propose all tokens at once."""
+    return spec.method in ("medusa", "dflash", "dspark", "pard", "p_eagle")
+
+
+def engine(setup: Setup, load: Load | None = None, *, scale: float = 1.0) -> Engine:
+    """The speed model of a setup. `scale` calibrates it on one measured time."""
+    gpu = tuple(sorted(setup.accelerator.tflops.items()))
+    if "bf16" not in setup.accelerator.tflops:
+        raise SpecdecError(f"{setup.accelerator.key} states no bf16 throughput", code="facts-broken", path="tflops")
+    target = costs(setup.target, setup.format, setup.dtype, setup.tp, setup.kv_bytes, gpu)
+    spec, draft = setup.speculation, None
+    if spec and spec.draft and spec.draft_format is not None:
+        shared = setup.target if spec.draft.family in ("eagle", "mtp") else None
+        draft = costs(spec.draft, spec.draft_format, spec.draft.dtype, setup.tp, setup.kv_bytes, gpu, shared)
+    return Engine(setup, machine(setup), target, draft, load or Load(), scale)
+
+
+def length_from_speedup(model: Engine, batch: float, measured: float, k: int) -> float:
+    """The mean length that explains a measured speed-up. Raises SpecdecError where none from 1 to K+1 can."""
+    low, high = 1.0, float(k + 1)
+
+    def at(length: float) -> float:
+        return model.speedup(batch, Acceptance.of_mean_length(length, k), k)
+
+    if not at(low) * 0.9 <= measured <= at(high) * 1.1:
+        raise SpecdecError(
+            f"a speed-up of {measured} at batch {batch:g} is outside what K={k} can do here ({at(low):.2f} to {at(high):.2f})",
+            code="SD405", path="--measured", fix="check batch, K and method",
+        )  # fmt: skip
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle) < measured else (low, middle)
+    length = (low + high) / 2
+    return length if math.isfinite(length) else 1.0

@@ -2,7 +2,7 @@ mock_provider "helm" {}
 mock_provider "kubernetes" {}
 
 override_data {
-  target = data.terraform_remote_state.cluster[0]
+  target = data.terraform_remote_state.cluster
   values = {
     outputs = {
       platform = {
@@ -97,7 +97,7 @@ run "refuses_a_state_without_a_cluster" {
     cluster_state = { backend = "local", config = { path = "cluster.tfstate" } }
   }
   override_data {
-    target = data.terraform_remote_state.cluster[0]
+    target = data.terraform_remote_state.cluster
     values = {
       outputs = {}
     }

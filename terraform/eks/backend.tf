@@ -1,0 +1,4 @@
+# Bucket and key come from environments/ENV/backend.eks.hcl, with encryption and a lock file.
+terraform {
+  backend "s3" {}
+}

@@ -282,7 +282,8 @@ def length(text: str) -> int | None:
 def _speculative(args: EngineArgs) -> SpeculativeArgs | None:
     fields: dict[str, Any] = {}
     if args.has(JSON_FLAG):
-        fields.update(_json_object(args, args.value(JSON_FLAG)))
+        given = _json_object(args, args.value(JSON_FLAG))
+        fields.update({name.replace("-", "_"): value for name, value in given.items()})
     for flag, value in args.raw:
         if flag.startswith(JSON_FLAG + "."):
             fields[flag.removeprefix(JSON_FLAG + ".").replace("-", "_")] = _scalar(value)

@@ -93,7 +93,7 @@ def pod_metadata(manifest: Manifest, path: Path) -> dict[str, Any]:
 
 
 def engines(manifests: Sequence[Manifest], engine_version: str | None = None) -> list[EngineWorkload]:
-    """The vLLM engines among the workloads, in order. `engine_version` holds where a manifest does not say."""
+    """The vLLM engines among the workloads, in order. `engine_version` wins over what the manifests say."""
     return [engine for manifest in manifests for engine in _engines(manifest, engine_version)]
 
 
@@ -176,7 +176,7 @@ def _workload(
     told = {**manifest.labels, **mapping(metadata.get("labels")), **manifest.annotations}
     told |= mapping(metadata.get("annotations"))
     image = str(container.get("image") or "")
-    version = told.get(ANNOTATION + "engine-version") or engine_version or facts.version_of_tag(image_tag(image) or "")
+    version = engine_version or told.get(ANNOTATION + "engine-version") or facts.version_of_tag(image_tag(image) or "")
     version = str(version) if version else None
     env, args, accelerator = environment(container), engine_args.parse(argv, version), _accelerator(spec, told)
     method = args.speculative.method if args.speculative else None

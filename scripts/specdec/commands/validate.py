@@ -33,7 +33,9 @@ def validate(
     set_values: Annotated[list[str] | None, typer.Option("--set", help="One value, key=value.")] = None,
     release: Annotated[str | None, typer.Option(help="Release's name.", envvar="RELEASE")] = None,
     namespace: Annotated[str | None, typer.Option(help="Namespace.", envvar="NAMESPACE")] = None,
-    engine_version: Annotated[str | None, typer.Option(help="vLLM's version where the manifests do not say.")] = None,
+    engine_version: Annotated[
+        str | None, typer.Option(help="Check against this vLLM, whatever the manifests say.")
+    ] = None,
     output: Annotated[Report, typer.Option("--format", help="How to print what was found.")] = Report.text,
 ) -> int:
     """Check manifests against the rules: an environment's, files, folders, or standard input (-).

@@ -29,7 +29,7 @@ def all_rules() -> dict[str, Rule]:
 
 
 def check(manifests: Sequence[Manifest], engine_version: str | None = None) -> list[Finding]:
-    """What the rules find, in the order of files and lines. `engine_version` holds where a manifest states none."""
+    """What the rules find, in the order of files and lines. `engine_version` wins over what they say."""
     world = World(manifests, engine_version)
     findings = [
         _finding(rule, problem)

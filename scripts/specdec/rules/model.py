@@ -25,6 +25,7 @@ class Pods:
     """The pods of one workload: the labels they get and their specification."""
 
     manifest: Manifest
+    namespace: str | None
     labels: dict[str, Any]
     spec: dict[str, Any]
 
@@ -44,7 +45,7 @@ class World:
     def pods(self) -> list[Pods]:
         """Of every workload, engines and others."""
         return [
-            Pods(manifest, mapping(pod_metadata(manifest, path).get("labels")), spec)
+            Pods(manifest, manifest.namespace, mapping(pod_metadata(manifest, path).get("labels")), spec)
             for manifest in self.manifests
             for path, spec in pod_specs(manifest)
             if sequence(spec.get("containers"))

@@ -96,7 +96,7 @@ def unknown_speculative_field(engine: EngineWorkload) -> Iterator[Problem]:
         return
     version = engine.engine_version
     for written in asked.raw:
-        name = str(written).replace("-", "_")
+        name = str(written)
         message = None
         if has("fields", name, version) is False:
             message = f"vLLM {version} knows no field {written!r} of the speculative config"

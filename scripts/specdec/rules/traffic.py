@@ -67,10 +67,11 @@ def service_named_like_a_variable(world: World) -> Iterator[Problem]:
 
 def selected(world: World, service: Manifest) -> list[tuple[Manifest, dict[str, object]]]:
     wanted = mapping(service.get("spec.selector"))
+    namespace = service.namespace
     return [
         (pod.manifest, pod.spec)
         for pod in world.pods
-        if pod.manifest.namespace == service.namespace and wanted.items() <= pod.labels.items()
+        if pod.namespace == namespace and wanted.items() <= pod.labels.items()
     ]
 
 

@@ -57,7 +57,7 @@ Arguments: dict engine, models, image.
     - {{ include "vllm-speculative.argument" ($engine.root.Files.Get "files/prefetch.py") }}
   args:
     {{- range .models.fetch }}
-    {{- range list .repository .revision .directory }}
+    {{- range list .repository .revision }}
     - {{ include "vllm-speculative.argument" . }}
     {{- end }}
     {{- end }}
@@ -66,6 +66,7 @@ Arguments: dict engine, models, image.
     - {name: USER, value: engine}
     - {name: LOGNAME, value: engine}
     - {name: HF_HOME, value: /home/engine/.cache/huggingface}
+    - {name: HF_HUB_CACHE, value: {{ $engine.v.modelCache.mountPath }}/hub}
     {{- if $engine.v.huggingFace.tokenSecret.name }}
     {{- include "vllm-speculative.tokenEnv" $engine | nindent 4 }}
     {{- end }}

@@ -25,9 +25,8 @@
 {{- $_ := set $env "CUDA_CACHE_PATH" (printf "%s/.cache/cuda" $home) -}}
 {{- $_ := set $env "FLASHINFER_WORKSPACE_BASE" $home -}}
 {{- end -}}
-{{- if .remote -}}
 {{- $_ := set $env "HF_HUB_CACHE" (printf "%s/hub" $engine.v.modelCache.mountPath) -}}
-{{- else -}}
+{{- if not .remote -}}
 {{- $_ := set $env "HF_HUB_OFFLINE" "1" -}}
 {{- $_ := set $env "TRANSFORMERS_OFFLINE" "1" -}}
 {{- end -}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from specdec.commands.speed import speed
 from specdec.commands.deploy import deploy
 from specdec.commands.destroy import destroy
 from specdec.commands.plan import plan
@@ -14,4 +15,4 @@ from specdec.commands.smoke import smoke
 from specdec.commands.status import status
 from specdec.commands.validate import validate
 
-COMMANDS: list[Callable[..., Any]] = [plan, deploy, smoke, status, destroy, render, validate, rules]
+COMMANDS: list[Callable[..., Any]] = [deploy, destroy, plan, render, rules, smoke, speed, status, validate]

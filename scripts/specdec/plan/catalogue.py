@@ -37,12 +37,25 @@ def load(name: str, configs: dict[str, Path] | None = None) -> Model:
 
 
 def known_row(name: str) -> dict[str, Any] | None:
+    """The row of models.yaml: by its whole name, else by the name without its owner where that means one configuration."""
     rows = facts.models()
     if name in rows:
         return dict(rows[name])
-    lower = name.lower()
-    found = next((key for key in rows if key.lower() == lower), None)
-    return dict(rows[found]) if found else None
+    if name.startswith(("/", ".")):
+        return None
+    found = {key: row for key, row in rows.items() if key.lower() == name.lower()}
+    if not found and "/" not in name:
+        found = {key: row for key, row in rows.items() if short(key) == short(name)}
+    configs = {json.dumps(row["config"], sort_keys=True) for row in found.values()}
+    return dict(next(iter(found.values()))) if len(configs) == 1 else None
+
+
+def short(name: str) -> str:
+    """A name without owner, maker's prefix and the suffix of a tuned version: those have the same shape."""
+    word = name.rsplit("/", 1)[-1].lower().removeprefix("meta-")
+    for suffix in ("-instruct", "-it", "-hf"):
+        word = word.removesuffix(suffix)
+    return word
 
 
 @lru_cache(maxsize=256)

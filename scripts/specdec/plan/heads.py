@@ -106,6 +106,23 @@ def mtp(target: Model) -> Model | None:
     return replace(layer, family="mtp", weights=(*body, joined), quantization=target.quantization, mtp_layers=0)
 
 
+def usual(method: str, target: Model) -> Model | None:
+    """The head that is usual for a target where none is named: one layer of its shape, a draft vocabulary of 32,000."""
+    if method not in ("eagle", "eagle3", "medusa"):
+        return None
+    config = {
+        "architectures": ["LlamaForCausalLMEagle3" if method == "eagle3" else "EagleLlamaForCausalLM"], "model_type": "eagle",
+        "hidden_size": target.hidden, "intermediate_size": target.intermediate, "num_hidden_layers": 1,
+        "num_attention_heads": target.heads, "num_key_value_heads": target.kv_heads, "head_dim": target.head_dim,
+        "vocab_size": target.vocab, "max_position_embeddings": target.max_positions or 2048, "torch_dtype": "bfloat16",
+    }  # fmt: skip
+    if method == "medusa":
+        config |= {"architectures": ["MedusaModel"], "model_type": "medusa", "num_heads": 5, "num_layers": 1}
+    if method == "eagle3":
+        config["draft_vocab_size"] = min(32000, target.vocab)
+    return parse_head(f"{method} head of the usual shape", config)
+
+
 def checkpoint_bytes(name: str, config: dict[str, Any]) -> int:
     from specdec.plan.weights import element_bytes
 

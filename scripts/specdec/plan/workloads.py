@@ -162,6 +162,7 @@ def make_speculation(
     schedule: tuple[tuple[int, int, int], ...] = (),
     configs: dict[str, Path] | None = None,
     file: str | None = None,
+    usual_head: bool = False,
 ) -> tuple[Speculation, list[tuple[str, str]]]:
     """Speculation of any method with its draft as a Model. Raises SpecdecError where the draft or K is missing or impossible."""
     warnings: list[tuple[str, str]] = []
@@ -171,6 +172,8 @@ def make_speculation(
         draft = heads.mtp(target) if draft_name in (None, target.name) else catalogue.load(str(draft_name), configs)
         if draft is None:
             raise SpecdecError(f"{target.name} has no multi-token prediction layers", code="SD206", file=file, path="speculative.method", fix="another method, or a head")
+    elif method not in WITHOUT_WEIGHTS and not draft_name and usual_head and (draft := heads.usual(method, target)):
+        warnings.append(("SD208", f"no head is named: one of the usual shape for {target.name}"))
     elif method not in WITHOUT_WEIGHTS:
         if not draft_name:
             raise SpecdecError(f"the method {method} needs a draft", code="SD201", file=file, path="speculative.model.name", fix="name the draft model or head")

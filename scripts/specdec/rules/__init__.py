@@ -18,10 +18,12 @@ def all_rules() -> dict[str, Rule]:
         arguments,
         graceful,
         ignore_rules,
+        pair,
         probes,
         resources,
         security,
         speculation,
+        storage,
         traffic,
     )
 

@@ -1,4 +1,4 @@
-"""SD42x and SD43x: shared memory, GPUs, rollouts, volumes."""
+"""SD42x: shared memory, GPUs, rollouts, volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SD43x and SD5xx: Services around the engines."""
+"""SD427 and SD5xx: Services around the engines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SERVICE_LINKS = "https://kubernetes.io/docs/tutorials/services/connect-applicati
 
 
 @rule(
-    "SD430",
+    "SD427",
     "service-named-like-a-variable",
     Severity.error,
     reason="For a Service called vllm Kubernetes puts VLLM_PORT=tcp://10.0.0.1:8000 into every pod of the namespace. "

@@ -236,6 +236,70 @@ spec:
         assert "SD424" in found(deployment % (4, "{rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}"))
 
 
+def pair(target: str, draft: str) -> str:
+    config = {"method": "draft_model", "model": draft, "num_speculative_tokens": 3}
+    return speculative(config).replace("/models/target", target)
+
+
+class TestPairs:
+    @pytest.mark.parametrize(
+        ("target", "draft"),
+        [
+            ("Qwen/Qwen2.5-72B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"),
+            ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"),
+        ],
+    )
+    def test_v1_vocabularies_that_differ_by_padding(self, target: str, draft: str) -> None:
+        message = found(pair(target, draft))["SD201"]
+        assert "152064" in message
+        assert "151936" in message
+
+    @pytest.mark.parametrize(
+        ("target", "draft"),
+        [
+            ("Qwen/Qwen2.5-72B-Instruct", "Qwen/Qwen2.5-7B-Instruct"),
+            ("meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.2-1B-Instruct"),
+            ("Qwen/Qwen3-32B", "Qwen/Qwen3-0.6B"),
+            ("Qwen/Qwen2.5-72B-Instruct", "someone/unheard-of"),
+        ],
+    )
+    def test_v1_and_pairs_that_agree_or_are_not_known(self, target: str, draft: str) -> None:
+        assert "SD201" not in found(pair(target, draft))
+
+    def test_v1_a_head_follows_another_rule(self) -> None:
+        config = {"method": "eagle3", "model": "Qwen/Qwen2.5-0.5B-Instruct", "num_speculative_tokens": 3}
+        assert "SD201" not in found(speculative(config).replace("/models/target", "Qwen/Qwen2.5-72B-Instruct"))
+
+
+class TestStorage:
+    OFFLINE = """
+containers:
+  - args:
+      - Qwen/Qwen3-8B
+      - --speculative-config
+      - '{"method": "eagle3", "model": "org/head", "num_speculative_tokens": 3}'
+    env: [{name: HF_HUB_OFFLINE, value: "1"}]
+"""
+
+    def test_c16_offline_and_nowhere_to_find_the_draft(self) -> None:
+        messages = [f.message for f in rules.check(manifests_of(self.OFFLINE)) if f.code == "SD428"]
+        assert len(messages) == 2
+        assert any("org/head" in message for message in messages)
+
+    def test_c16_offline_with_what_can_hold_them(self) -> None:
+        claim = "volumes: [{name: shm, persistentVolumeClaim: {claimName: models}}]"
+        assert "SD428" not in found(self.OFFLINE + claim)
+        assert "SD428" not in found(self.OFFLINE + "initContainers: [{name: fetch}]")
+
+    def test_c8_a_read_only_root_needs_a_temporary_directory(self) -> None:
+        pod = "containers:\n  - securityContext: {readOnlyRootFilesystem: true}\n"
+        assert "SD429" in found(pod)
+        assert "SD429" in found(pod + "    volumeMounts: [{name: shm, mountPath: /tmp, readOnly: true}]")
+        assert "SD429" not in found(pod + "    volumeMounts: [{name: shm, mountPath: /tmp}]")
+        scratch = "    volumeMounts: [{name: shm, mountPath: /scratch}]\n    env: [{name: TMPDIR, value: /scratch/tmp}]"
+        assert "SD429" not in found(pod + scratch)
+
+
 class TestSecrets:
     @pytest.mark.parametrize("name", ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "VLLM_API_KEY", "AWS_SECRET_ACCESS_KEY"])
     def test_c16_a_literal_variable(self, name: str) -> None:

@@ -24,34 +24,88 @@ def plan(
     set_values: list[str] = typer.Option([], "--set", help="A value, as in helm: key=value."),
     model_config: list[str] = typer.Option([], "--model-config", help="NAME=DIR with the model's config.json."),
     accelerator: str = typer.Option(None, help="GPU type, where the manifest does not say."),
-    cloud: str = typer.Option(None, help="gke or eks: refuse a GPU that it does not have."),
     engine_version: str = typer.Option(None, help="vLLM version, where the image does not say."),
+    task: str = typer.Option("chat", help="code, chat, translation or json: what acceptance is assumed."),
+    acceptance: str = typer.Option(None, help="Measured acceptance by position: 0.8,0.6,0.4"),
+    benchmark: Path = typer.Option(None, help="A benchmark's JSON result: acceptance and times are taken from it."),
+    input_len: int = typer.Option(512, help="Tokens of a prompt."),
+    output_len: int = typer.Option(256, help="Tokens of an answer."),
+    concurrency: int = typer.Option(50, help="Requests at once on one engine, that K is chosen for."),
+    prefix_hits: float = typer.Option(0.0, help="Share of prompt tokens found in the prefix cache."),
+    cloud: str = typer.Option(None, help="gke or eks."),
+    machine: str = typer.Option(None, help="Machine shape."),
+    region: str = typer.Option(None, help="Region of the price."),
+    provisioning: str = typer.Option(None, help="on_demand, spot, flex_start..."),
+    price: float = typer.Option(None, help="Dollars an hour of the machine, in place of prices.yaml."),
+    sale: float = typer.Option(None, help="Dollars that a million output tokens are sold for: shows the margin."),
+    search: bool = typer.Option(False, "--search", help="Search TP, K, method, quantisation, GPU and draft for the cheapest."),
+    target_tpot: float = typer.Option(20.0, help="With --search: ms an output token that have to be kept."),
+    write: Path = typer.Option(None, help="Write the chosen K or schedule into this values file."),
+    output: Path = typer.Option(None, "--output", "-o", help="Write to a file in place of the screen."),
     format: PlanFormat = typer.Option(PlanFormat.text, help="text, json, md or html."),
 ) -> int:
     """Plan memory, speed, K and cost before a GPU is bought. Exit 1 when it does not fit."""
-    from specdec.plan.document import plan_document
-    from specdec.plan.inputs import configs_of, engines_of
+    from specdec.plan.calibrate import positive
+    from specdec.plan.document import Wishes, plan_document
+    from specdec.plan.inputs import configs_of, engines_of, share
+    from specdec.plan.speed import Load
     from specdec.plan.workloads import plan_input
 
+    for value, name in ((input_len, "--input-len"), (output_len, "--output-len"), (concurrency, "--concurrency")):
+        positive(value, name)
+    wishes = Wishes(
+        load=Load(input_len, output_len), task=task, acceptance=measured_acceptance(acceptance, benchmark), concurrency=concurrency,
+        prefix_hits=share(prefix_hits, "--prefix-hits"), cloud=cloud, machine=machine, region=region, provisioning=provisioning,
+        dollars_per_hour=price, sale=sale,
+    )  # fmt: skip
     workloads = engines_of(what or [], values, set_values, engine_version)
     configs = configs_of(model_config)
-    documents = [
-        plan_document(plan_input(w, configs=configs, accelerator_name=accelerator, cloud=cloud, engine_version=engine_version))
-        for w in workloads
-    ]
-    show(documents, format)
+    planned = [plan_input(w, configs=configs, accelerator_name=accelerator, cloud=cloud, engine_version=engine_version) for w in workloads]
+    if search:
+        from specdec.plan.search import print_search
+
+        return print_search(planned[0], wishes, target_tpot, as_json=format == PlanFormat.json)
+    documents = [plan_document(p, wishes) for p in planned]
+    if write is not None:
+        from specdec.plan.write import write_choice
+
+        write_choice(write, documents[0])
+    show(documents, format, output)
     return 0 if all(d["fits"] for d in documents) else 1
 
 
-def show(documents: list[dict[str, Any]], format: PlanFormat) -> None:
+def measured_acceptance(text: str | None, benchmark: Path | None) -> Any:
+    from specdec.plan import acceptance, calibrate
+
+    if text and benchmark:
+        raise SpecdecError("--acceptance and --benchmark say the same thing twice", code="usage", fix="give one of them")
+    if text:
+        return acceptance.parse(text)
+    return calibrate.from_benchmark(benchmark)[0] if benchmark else None
+
+
+def show(documents: list[dict[str, Any]], format: PlanFormat, file: Path | None) -> None:
     from specdec import output
 
-    if format == PlanFormat.json:
-        output.print_json(documents[0] if len(documents) == 1 else {"engines": {d["engine"]: d for d in documents}})
-        return
-    if format != PlanFormat.text:
-        raise SpecdecError(f"no {format} yet", code="usage")
-    from specdec.plan.table import print_plan
+    if format == PlanFormat.text and file is None:
+        from specdec.plan.table import print_plan
 
-    for document in documents:
-        print_plan(output.console(), document)
+        for document in documents:
+            print_plan(output.console(), document)
+        return
+    if format == PlanFormat.json:
+        import json
+
+        text = json.dumps(documents[0] if len(documents) == 1 else {"engines": {d["engine"]: d for d in documents}}, indent=2) + "\n"
+    elif format == PlanFormat.html:
+        from specdec.plan.html import report
+
+        text = report(documents)
+    else:
+        from specdec.plan.markdown import report as markdown
+
+        text = markdown(documents)
+    if file is None:
+        typer.echo(text, nl=False)
+    else:
+        file.write_text(text, encoding="utf-8")

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from specdec.plan import kvcache, memory
+from specdec import facts
+from specdec.errors import SpecdecError
+from specdec.plan import choose, cost, kvcache, memory, serving, speed
+from specdec.plan.acceptance import Acceptance
+from specdec.plan.checks import pair_findings
+from specdec.plan.cost import Price
 from specdec.plan.memory import Rank
+from specdec.plan.serving import Point
 from specdec.plan.setup import Setup
+from specdec.plan.speed import Engine, Load
+from specdec.plan.tasks import assumed
 from specdec.plan.verdict import Verdict, judge
 from specdec.plan.weights import GIB, checkpoint_bytes
 from specdec.plan.workloads import Planned
@@ -16,8 +25,39 @@ LOAD_GBS = 0.2  # a network disk or a busy node; the chart's start-up budget cou
 START_SECONDS = 90  # processes, compilation and graph capture
 
 
-def plan_document(planned: Planned) -> dict[str, Any]:
+BATCHES = (1, 16, 64, 128)
+CURVE = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the plan is for.
+
+    acceptance   measured, or None for an assumption by method and task
+    concurrency  requests at once on one engine that K is chosen for
+    sale         dollars that a million output tokens are sold for
+    """
+
+    load: Load = Load()
+    task: str = "chat"
+    acceptance: Acceptance | None = None
+    concurrency: int = 50
+    prefix_hits: float = 0.0
+    cloud: str | None = None
+    machine: str | None = None
+    region: str | None = None
+    provisioning: str | None = None
+    dollars_per_hour: float | None = None
+    sale: float | None = None
+    scale: float = 1.0
+    measured: bool = False
+
+
+def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, Any]:
+    """The whole plan of one engine. Raises SpecdecError where a price or a machine is asked for that is not known."""
+    wishes = wishes or Wishes()
     setup = planned.setup
+    planned.warnings += pair_findings(setup)
     verdict = judge(setup)
     mem = verdict.memory
     out: dict[str, Any] = {
@@ -45,9 +85,140 @@ def plan_document(planned: Planned) -> dict[str, Any]:
         "kv_cache_memory_bytes": int(max(0.0, mem.ranks[mem.least].band[0]) * GIB),
         "startup_seconds": startup_seconds(setup),
     }
-    if cost := draft_cost(setup, verdict):
-        out["draft_cost"] = cost
+    if taken := draft_cost(setup, verdict):
+        out["draft_cost"] = taken
+    out |= speed_document(planned, verdict, wishes)
     return out
+
+
+def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[str, Any]:
+    """Speed, K and cost. An engine that does not fit is planned as if it did: to see what a fitting one would bring."""
+    setup = planned.setup
+    engine = speed.engine(setup, wishes.load, scale=wishes.scale)
+    spec = setup.speculation
+    most = serving.capacity(engine, verdict.memory) or setup.max_num_seqs
+    accepted = (wishes.acceptance or assumed(spec.method, wishes.task)) if spec else None
+    at = min(wishes.concurrency, most)
+    choice = choose.choose(engine, accepted, batch=at, most_batch=setup.max_num_seqs) if accepted else None
+    scheduled = choice.schedule if choice and schedule_allowed(setup) and len(choice.schedule) > 1 else ()
+    static = (choice.static or (spec.k if spec else 0)) if choice else 0
+    point_rows = serving.points(engine, accepted, list(BATCHES), most=most, static=static, schedule=scheduled, prefix_hits=wishes.prefix_hits)
+    curve = serving.points(
+        engine, accepted, [b for b in CURVE if b <= setup.max_num_seqs], most=most, static=static, schedule=scheduled, prefix_hits=wishes.prefix_hits
+    )  # fmt: skip
+    method = spec.method if spec else None
+    out: dict[str, Any] = {
+        "load": {"input_len": wishes.load.input_len, "output_len": wishes.load.output_len, "prefix_hits": wishes.prefix_hits, "concurrency": at},
+        "requests_at_once": most,
+        "speed": [speed_row(p, method) for p in point_rows],
+        "curve": [speed_row(p, method) for p in curve],
+        "num_speculative_tokens": {
+            "static": choice.static if choice else 0,
+            "schedule": [{"from": r.first, "to": r.last, "tokens": r.tokens} for r in scheduled],
+        },
+        "crossover_batch": choice.crossover if choice else None,
+        "acceptance": acceptance_document(engine, accepted, static) if accepted else None,
+        "when_the_kv_cache_is_full": preemption(engine, verdict, wishes),
+        "cost": None,
+    }
+    found = find_price(planned, wishes, out)
+    if found:
+        out["cost"] = cost_document(found, curve, planned, wishes)
+    return out
+
+
+def schedule_allowed(setup: Setup) -> bool:
+    """Whether the engine has schedules (engines.yaml), and would keep one: data parallelism drops it."""
+    for argument in facts.engines().get("arguments", []):
+        if argument.get("value") == "speculative.schedule":
+            held = [r for r in argument["rows"] if facts.version_key(r.get("from", "0.0.0")) <= setup.release]
+            return bool(held) and setup.dp == 1
+    return False
+
+
+def speed_row(point: Point, method: str | None) -> dict[str, Any]:
+    return {
+        "batch": point.batch,
+        "arm": point.arm,
+        "method": method if point.arm != "baseline" else None,
+        "k": point.k,
+        "tpot_ms": round(point.tpot_ms, 3),
+        "tpot_p99_ms": round(point.tpot_p99_ms, 3),
+        "ttft_ms": round(point.ttft_ms, 1),
+        "user_tokens_per_second": round(point.user_tokens_per_second, 1),
+        "tokens_per_second": round(point.tokens_per_second, 1),
+        "waiting": point.waiting,
+        "speedup": round(point.speedup, 3),
+    }
+
+
+def acceptance_document(engine: Engine, accepted: Acceptance, k: int) -> dict[str, Any]:
+    return {
+        "by_position": [round(a, 4) for a in accepted.cut(max(k, 1))],
+        "mean_length": round(accepted.mean_length(k), 3),
+        "rate": round(accepted.rate(k), 4),
+        "drafting_probability": round(engine.drafting(accepted, k), 3),
+        "source": accepted.source,
+    }
+
+
+def preemption(engine: Engine, verdict: Verdict, wishes: Wishes) -> str:
+    """What happens when the KV cache runs out: vLLM preempts the newest request and computes its tokens again."""
+    load = wishes.load
+    whole = load.input_len + load.output_len
+    fit = int(verdict.memory.kv_cache_tokens / whole) if whole else 0
+    if fit >= engine.setup.max_num_seqs:
+        return f"it does not fill: {engine.setup.max_num_seqs} requests of {whole} tokens fit at their longest"
+    again = engine.prefill_ms(load.input_len + load.output_len / 2)
+    return (
+        f"above {fit} requests of {whole} tokens the newest is preempted and its tokens are computed again: "
+        f"about {again:.0f} ms of the whole engine each time"
+    )
+
+
+def find_price(planned: Planned, wishes: Wishes, out: dict[str, Any]) -> Price | None:
+    """None, with a warning, where nothing was asked for and nothing is known."""
+    setup = planned.setup
+    asked = any((wishes.machine, wishes.region, wishes.provisioning, wishes.dollars_per_hour))
+    if setup.accelerator.key == "cpu" and not asked:
+        return None
+    try:
+        return cost.price(
+            setup.accelerator.key, setup.tp * setup.pp * setup.dp, cloud=wishes.cloud, machine=wishes.machine, region=wishes.region,
+            provisioning=wishes.provisioning, dollars_per_hour=wishes.dollars_per_hour,
+        )  # fmt: skip
+    except SpecdecError as error:
+        if asked or error.code != "SD503":
+            raise
+        out["cost_missing"] = error.message
+        return None
+
+
+def cost_document(found: Price, curve: list[Point], planned: Planned, wishes: Wishes) -> dict[str, Any]:
+    per_million: dict[int, dict[str, Any]] = {}
+    for p in curve:
+        row = per_million.setdefault(p.batch, {"concurrency": p.batch})
+        dollars = found.per_million(p.tokens_per_second)
+        row[p.arm] = round(dollars, 4)
+        if wishes.sale:
+            row[f"{p.arm}_margin"] = round(1 - dollars / wishes.sale, 4)
+    return {
+        "cloud": found.cloud,
+        "machine": found.machine,
+        "region": found.region,
+        "provisioning": found.provisioning,
+        "machine_dollars_per_hour": found.machine_dollars,
+        "engines_per_machine": found.engines,
+        "engine_dollars_per_hour": round(found.engine_dollars, 4),
+        "price_date": found.date,
+        "price_approximate": found.approximate,
+        "price_source": found.source,
+        "replicas": planned.replicas,
+        "dollars_per_month": round(found.engine_dollars * planned.replicas * 730, 2),
+        "idle": f"an idle replica costs ${found.engine_dollars:.2f} an hour; at 50 % use every token carries twice its cost",
+        "sale_dollars_per_million": wishes.sale,
+        "per_million_output_tokens": list(per_million.values()),
+    }
 
 
 def rank_document(rank: Rank) -> dict[str, Any]:

@@ -61,3 +61,10 @@ def configs_of(pairs: list[str]) -> dict[str, Path]:
             raise SpecdecError("no config.json here", code="unknown-model", file=folder, path=name)
         configs[name] = Path(folder)
     return configs
+
+
+def share(value: float, name: str) -> float:
+    """A number from 0 to 1. Raises SpecdecError otherwise."""
+    if not 0 <= value <= 1:
+        raise SpecdecError(f"{name} {value}", code="SD404", path=name, fix="between 0 and 1")
+    return value

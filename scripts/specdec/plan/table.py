@@ -41,8 +41,41 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
             out.print(f"  {reason}", markup=False)
         for change in doc["changes_that_fit"]:
             out.print(f"  would fit: {change}", markup=False)
+    print_speed(out, doc)
     for warning in doc["warnings"]:
         out.print(f"[yellow]warning[/] \\[{warning['code']}] {warning['message']}")
+
+
+def print_speed(out: Console, doc: dict[str, Any]) -> None:
+    """Time per output token of each arm by requests at once, the choice of K, the cost."""
+    from rich.table import Table
+
+    arms = list(dict.fromkeys(row["arm"] for row in doc["speed"]))
+    table = Table("requests at once", *[f"{arm}, ms a token" for arm in arms], "speed-up", "tokens/s in all")
+    for batch in dict.fromkeys(row["batch"] for row in doc["speed"]):
+        rows = {row["arm"]: row for row in doc["speed"] if row["batch"] == batch}
+        last = rows.get("schedule") or rows.get("static") or rows["baseline"]
+        cells = [f"{rows[a]['tpot_ms']:.1f}" + (f" (K={rows[a]['k']})" if rows[a]["k"] else "") for a in arms]
+        best = max(r["speedup"] for r in rows.values())
+        waiting = f" ({last['waiting']} wait)" if last["waiting"] else ""
+        table.add_row(f"{batch}{waiting}", *cells, f"{best:.2f}", f"{last['tokens_per_second']:,.0f}")
+    out.print(table)
+    if doc["acceptance"]:
+        tokens = doc["num_speculative_tokens"]
+        best = f"K={tokens['static']}" if tokens["static"] else "no speculation"
+        out.print(f"best at {doc['load']['concurrency']} requests: {best}; {doc['acceptance']['mean_length']:.2f} tokens a step, acceptance {doc['acceptance']['source']}", markup=False)
+        if tokens["schedule"]:
+            out.print("schedule: " + ", ".join(f"{r['from']} to {r['to']}: {r['tokens']}" for r in tokens["schedule"]), markup=False)
+        cross = doc["crossover_batch"]
+        out.print(f"slower than without from {cross} requests on" if cross else "faster than without at every load that fits", markup=False)
+    if cost := doc.get("cost"):
+        near = min(cost["per_million_output_tokens"], key=lambda r: abs(r["concurrency"] - doc["load"]["concurrency"]))
+        arms_cost = ", ".join(f"{arm} ${near[arm]:.2f}" for arm in ("baseline", "static", "schedule") if arm in near)
+        approx = ", approximate" if cost["price_approximate"] else ""
+        out.print(
+            f"a million output tokens at {near['concurrency']} requests: {arms_cost} ({cost['cloud']} {cost['machine']}, {cost['provisioning']}, "
+            f"${cost['engine_dollars_per_hour']:.2f} an hour an engine, price of {cost['price_date']}{approx})", markup=False,
+        )  # fmt: skip
 
 
 def bar(rank: dict[str, Any], label: str) -> Any:

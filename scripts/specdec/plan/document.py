@@ -10,6 +10,7 @@ from specdec.errors import SpecdecError
 from specdec.plan import choose, cost, kvcache, memory, serving, speed
 from specdec.plan.acceptance import Acceptance
 from specdec.plan.checks import pair_findings
+from specdec.plan.claims import claim_about, objections
 from specdec.plan.cost import Price
 from specdec.plan.memory import Rank
 from specdec.plan.serving import Point
@@ -121,6 +122,8 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
         "when_the_kv_cache_is_full": preemption(engine, verdict, wishes),
         "cost": None,
     }
+    if claim := claim_about(setup):
+        out["claims"] = {"source": claim.source, "objections": objections(claim, setup, verdict.memory, engine)}
     found = find_price(planned, wishes, out)
     if found:
         out["cost"] = cost_document(found, curve, planned, wishes)

@@ -42,6 +42,10 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
         for change in doc["changes_that_fit"]:
             out.print(f"  would fit: {change}", markup=False)
     print_speed(out, doc)
+    if found := doc.get("claims"):
+        out.print(f"published claims about this pair cannot all hold ({found['source']}; unverified):", markup=False)
+        for objection in found["objections"]:
+            out.print(f"  - {objection}", markup=False)
     for warning in doc["warnings"]:
         out.print(f"[yellow]warning[/] \\[{warning['code']}] {warning['message']}")
 

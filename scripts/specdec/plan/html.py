@@ -1,0 +1,185 @@
+"""The plan as one HTML page: for who pays and who runs it. Every figure says whether it is computed, fitted or measured."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from specdec.plan.charts import COLORS, Line, bar_legend, legend, line_chart, memory_bar
+
+STYLE = """
+:root{color-scheme:light}*{box-sizing:border-box}
+body{font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:#1c2430;background:#f6f7f9;margin:0}
+main{max-width:1080px;margin:0 auto;padding:20px 16px 60px}
+h1{font-size:1.55rem;line-height:1.25;margin:.4em 0 .1em}h2{font-size:1.15rem;margin:0 0 .5em}
+.sub{color:#5b6472;margin:0 0 1.2em}section{background:#fff;border:1px solid #e2e6eb;border-radius:10px;padding:16px 18px;margin:0 0 16px}
+.verdict{border-left:6px solid #0a8f5b}.verdict.no{border-left-color:#cf222e}
+.verdict b.word{font-size:1.25rem;color:#0a8f5b}.verdict.no b.word{color:#cf222e}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:14px 0 0}
+.facts div{background:#f6f7f9;border-radius:8px;padding:10px 12px}.facts b{display:block;font-size:1.25rem}.facts span{color:#5b6472;font-size:.85rem}
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:16px}.two section{margin:0 0 0}
+svg{width:100%;height:auto;display:block}svg text{font:13px system-ui,sans-serif;fill:#5b6472}.grid{stroke:#e7eaee}
+.mark{stroke:#cf222e;stroke-dasharray:5 4}svg .markText{fill:#cf222e}svg .inBar{fill:#fff;font-weight:600}svg .small{font-size:12px}.budget{stroke:#1c2430;stroke-width:1.5}
+.legend{margin:.5em 0 0;font-size:.88rem;color:#3b4450}.legend span{display:inline-block;margin:0 14px 4px 0;white-space:nowrap}
+.legend i{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:6px;vertical-align:-1px}
+.how{color:#5b6472;font-size:.85rem;margin:.6em 0 0}.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{padding:6px 10px;text-align:right;border-bottom:1px solid #eceff3;white-space:nowrap}
+th:first-child,td:first-child{text-align:left}th{color:#5b6472;font-weight:600}ul{margin:.3em 0 0;padding-left:1.2em}li{margin:.25em 0}
+.warn{background:#fff8e6;border-color:#f0d58a}
+@media (max-width:560px){main{padding:10px 10px 40px}section{padding:13px 12px}h1{font-size:1.3rem}svg text{font-size:17px}svg .small{font-size:16px}}
+@media print{body{background:#fff}section{break-inside:avoid}}
+"""
+
+
+def report(documents: list[dict[str, Any]]) -> str:
+    body = "".join(engine_page(d) for d in documents)
+    title = escape("Plan of " + ", ".join(d["engine"] for d in documents))
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{title}</title><style>{STYLE}</style></head><body><main>{body}</main></body></html>\n"
+    )
+
+
+def engine_page(doc: dict[str, Any]) -> str:
+    pair = escape(doc["target"].rsplit("/", 1)[-1])
+    if doc["draft"]:
+        pair += " with " + escape(doc["draft"].rsplit("/", 1)[-1])
+    elif doc["method"]:
+        pair += f" with {escape(doc['method'])}"
+    gpus = f"{doc['tensor_parallel_size']} x {doc['accelerator']}"
+    parts = [
+        f"<h1>{pair}</h1><p class=sub>{escape(doc['engine'])} on {gpus}, vLLM {escape(doc['engine_version'])}, "
+        f"{doc['load']['input_len']} tokens in and {doc['load']['output_len']} out</p>",
+        verdict(doc), memory(doc), curves(doc), money(doc), numbers(doc), claims(doc), warnings(doc), sources(doc),
+    ]  # fmt: skip
+    return "".join(parts)
+
+
+def verdict(doc: dict[str, Any]) -> str:
+    near = at_load(doc)
+    facts: list[tuple[str, str]] = []
+    best = min(near.values(), key=lambda r: r["tpot_ms"])
+    tokens = doc["num_speculative_tokens"]
+    if doc["fits"]:
+        facts.append((f"{doc['kv_cache_tokens']:,}", "tokens of KV cache"))
+        facts.append((f"{doc['requests_at_once']:,}", "requests at once"))
+    facts.append((f"{best['tpot_ms']:.1f} ms", f"a token at {best['batch']} requests"))
+    if doc["method"]:
+        facts.append((f"{best['speedup']:.2f} x", "faster than without"))
+        facts.append((f"K = {tokens['static']}" if tokens["static"] else "none", f"best at {doc['load']['concurrency']} requests"))
+    if doc["cost"]:
+        row = min(doc["cost"]["per_million_output_tokens"], key=lambda r: abs(r["concurrency"] - best["batch"]))
+        facts.append((f"${row.get(best['arm'], row['baseline']):.2f}", "a million output tokens"))
+    cells = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in facts)
+    if doc["fits"]:
+        text = f"<b class=word>It fits.</b> KV cache of {doc['ranks'][doc['deciding_rank']]['kv_cache_gib']:.1f} GiB a GPU"
+        text += f"; the draft costs {escape(doc['draft_cost']['text'])}." if doc.get("draft_cost") else "."
+        return f"<section class=verdict>{text}<div class=facts>{cells}</div></section>"
+    reasons = "".join(f"<p>{escape(r)}.</p>" for r in doc["reasons"])
+    changes = "".join(f"<li>{escape(c)}</li>" for c in doc["changes_that_fit"])
+    would = f"<p>Each of these would fit:</p><ul>{changes}</ul>" if changes else ""
+    note = "<p class=how>The speed and cost below are what it would do if it did fit.</p>"
+    return f'<section class="verdict no"><b class=word>It does not fit.</b>{reasons}{would}{note}<div class=facts>{cells}</div></section>'
+
+
+def at_load(doc: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The rows of every arm at the number of requests nearest to the one that K was chosen for."""
+    batches = sorted({r["batch"] for r in doc["curve"]}, key=lambda b: abs(b - doc["load"]["concurrency"]))
+    return {r["arm"]: r for r in doc["curve"] if r["batch"] == batches[0]}
+
+
+def memory(doc: dict[str, Any]) -> str:
+    ranks = doc["ranks"]
+    same = all(r == ranks[0] for r in ranks)
+    bars = "".join(
+        f"<p class=how>{f'each of {len(ranks)} GPUs' if same and len(ranks) > 1 else f'GPU {i}'}</p>{memory_bar(r)}"
+        for i, r in enumerate(ranks[:1] if same else ranks)
+    )
+    deciding = ranks[doc["deciding_rank"]]
+    low, high = deciding["band_gib"]
+    return (
+        f"<section><h2>Where the memory goes</h2>{bars}{bar_legend(deciding)}"
+        f"<p class=how>Weights computed from the models' configurations; activations, driver and graphs from what this engine version profiles, "
+        f"constants fitted to engine logs. The KV cache lies between {low:.1f} and {high:.1f} GiB in four cases of five; "
+        f"kvCacheMemoryBytes {doc['kv_cache_memory_bytes']:,} fixes it. {escape(doc['when_the_kv_cache_is_full'].capitalize())}.</p></section>"
+    )
+
+
+def series(doc: dict[str, Any], key: str) -> list[Line]:
+    arms = [a for a in COLORS if any(r["arm"] == a for r in doc["curve"])]
+    return [Line(a, [(r["batch"], r[key]) for r in doc["curve"] if r["arm"] == a]) for a in arms]
+
+
+def curves(doc: dict[str, Any]) -> str:
+    cross = doc["crossover_batch"]
+    mark = (float(cross), f"slower from {cross} on") if cross and cross > 1 else None
+    time, rate = series(doc, "tpot_ms"), series(doc, "tokens_per_second")
+    arms = [line.arm for line in time]
+    how = (
+        "<p class=how>Fitted: one set of constants for all models and GPUs; on 27 published points, each predicted from its batch of 1, "
+        "2 % mean and 9 % worst error.</p>"
+    )
+    return (
+        "<div class=two>"
+        f"<section><h2>Time per output token, ms</h2>{line_chart(time, x_label='requests at once', y_label='ms a token', mark=mark)}{legend(arms)}{how}</section>"
+        f"<section><h2>Output tokens a second, whole engine</h2>{line_chart(rate, x_label='requests at once', y_label='tokens a second')}{legend(arms)}"
+        "<p class=how>Computed from the time per token with the prompts of the other requests between.</p></section></div><p></p>"
+    )
+
+
+def money(doc: dict[str, Any]) -> str:
+    cost = doc["cost"]
+    if not cost:
+        missing = doc.get("cost_missing")
+        return f"<section><h2>Cost</h2><p>{escape(missing)}</p></section>" if missing else ""
+    rows = cost["per_million_output_tokens"]
+    arms = [a for a in COLORS if a in rows[0]]
+    lines = [Line(a, [(r["concurrency"], r[a]) for r in rows if r["concurrency"] >= 8]) for a in arms]
+    approx = " (approximate)" if cost["price_approximate"] else ""
+    sale = ""
+    if cost["sale_dollars_per_million"]:
+        near = min(rows, key=lambda r: abs(r["concurrency"] - doc["load"]["concurrency"]))
+        margins = ", ".join(f"{a} {near[f'{a}_margin']:.0%}" for a in arms)
+        sale = f"<p>Sold at ${cost['sale_dollars_per_million']:.2f} a million, the margin at {near['concurrency']} requests is: {margins}.</p>"
+    return (
+        f"<section><h2>Dollars for a million output tokens, against users at once</h2>"
+        f"{line_chart(lines, x_label='users at once, one engine', y_label='dollars a million output tokens', money=True)}{legend(arms)}{sale}"
+        f"<p class=how>{cost['cloud']} {cost['machine']}, {cost['region']}, {cost['provisioning'].replace('_', ' ')}: "
+        f"${cost['machine_dollars_per_hour']:.2f} an hour for {cost['engines_per_machine']} engines, price of {escape(cost['price_date'])}{approx}. "
+        f"{cost['replicas']} replicas: ${cost['dollars_per_month']:,.0f} a month. {escape(cost['idle'][0].upper() + cost['idle'][1:])}.</p></section>"
+    )
+
+
+def numbers(doc: dict[str, Any]) -> str:
+    head = "<tr><th>requests, arm</th><th>K</th><th>ms a token</th><th>p99</th><th>first token, ms</th><th>tokens/s a user</th><th>tokens/s in all</th><th>speed-up</th></tr>"
+    body = "".join(
+        f"<tr><td>{r['batch']}, {r['arm']}</td><td>{r['k'] or '-'}</td><td>{r['tpot_ms']:.1f}</td><td>{r['tpot_p99_ms']:.1f}</td><td>{r['ttft_ms']:,.0f}</td>"
+        f"<td>{r['user_tokens_per_second']:.0f}</td><td>{r['tokens_per_second']:,.0f}</td><td>{r['speedup']:.2f}</td></tr>"
+        for r in doc["speed"]
+    )
+    schedule = doc["num_speculative_tokens"]["schedule"]
+    text = "<p>K by load: " + ", ".join(f"{r['from']} to {r['to']} requests: {r['tokens']}" for r in schedule) + ".</p>" if schedule else ""
+    return f"<section><h2>The numbers</h2><div class=scroll><table>{head}{body}</table></div>{text}</section>"
+
+
+def claims(doc: dict[str, Any]) -> str:
+    found = doc.get("claims")
+    if not found:
+        return ""
+    items = "".join(f"<li>{escape(o)}.</li>" for o in found["objections"])
+    return f"<section class=warn><h2>Published claims about this pair cannot all hold</h2><p>Source: {escape(found['source'])}. Unverified; none of the figures here is from it.</p><ul>{items}</ul></section>"
+
+
+def warnings(doc: dict[str, Any]) -> str:
+    if not doc["warnings"]:
+        return ""
+    items = "".join(f"<li>{escape(w['message'])} <span class=how>[{escape(w['code'])}]</span></li>" for w in doc["warnings"])
+    return f"<section class=warn><h2>Before you deploy</h2><ul>{items}</ul></section>"
+
+
+def sources(doc: dict[str, Any]) -> str:
+    accepted = doc["acceptance"]
+    rows = ["Weights and KV bytes: computed, exact for published configurations.", "KV cache: fitted to real engine logs, band as shown."]
+    if accepted:
+        rows.append(f"Acceptance: {accepted['source']}; {accepted['mean_length']:.2f} tokens a step, by position {', '.join(f'{a:.2f}' for a in accepted['by_position'])}.")
+    return "<section><h2>What these figures are</h2><ul>" + "".join(f"<li>{escape(r)}</li>" for r in rows) + "</ul></section>"

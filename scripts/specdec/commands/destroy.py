@@ -71,6 +71,8 @@ def local(env: Any, timeout: float, progress: Any) -> dict[str, Any]:
         except SpecdecError as error:
             # A cluster that is gone or broken is what the next step removes.
             progress.note(error.message.splitlines()[0])
+    if not local_cluster.is_ours(env):
+        return result
     with progress.step("cluster"):
         local_cluster.down(progress.note)
     return result | {"remains": []}

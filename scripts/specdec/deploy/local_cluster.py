@@ -39,6 +39,13 @@ def running(env: Environment) -> Ready:
     return Ready(path if path.is_file() else None, None if path.is_file() else str(where), [])
 
 
+def is_ours(env: Environment) -> bool:
+    """Whether this machine made the cluster; one that the user named stays when the environment goes."""
+    from specdec import local
+
+    return local.named(env) is None
+
+
 def down(report: Callable[[str], None]) -> None:
     """Take the local cluster away, with all that it left on the machine."""
     from specdec import local

@@ -14,7 +14,7 @@ from specdec.manifests import mapping, sequence
 
 
 def check(cluster: Cluster, templates: Sequence[PodTemplate], release: str) -> list[Problem]:
-    """An error for a pod that no node admits and nothing adds nodes; a warning where something may, or room is short."""
+    """An error for a pod that no node admits and no autoscaler may help; a warning where one may, or room is short."""
     problems: list[Problem] = []
     nodes = asked(cluster, "/api/v1/nodes", "nodes", problems)
     if nodes is None:

@@ -12,6 +12,8 @@ from specdec.deploy.release import status_of
 from specdec.errors import FoundWrong, SpecdecError
 from specdec.manifests import mapping, sequence
 
+DISCOVERY = "/apis/discovery.k8s.io/v1"
+
 
 def of(live: Live) -> dict[str, Any]:
     """The status in its JSON form; "healthy" is false where anything named in "reasons" is wrong.
@@ -64,7 +66,7 @@ def pod_row(live: Live, pod: Object) -> dict[str, Any]:
 
 
 def engine(live: Live, one: targets.Engine, reasons: list[str]) -> dict[str, Any]:
-    """Version, speculation and acceptance since its pods started. Speculation that is on and counted nowhere is wrong."""
+    """Version, speculation, acceptance since its pods started. Speculation that is on and counted nowhere is wrong."""
     speculative = one.workload.args.speculative
     row: dict[str, Any] = {
         "name": one.name,
@@ -113,7 +115,7 @@ def routed(live: Live, release: targets.Release, reasons: list[str]) -> dict[str
 def ready_targets(live: Live, service: str) -> list[str]:
     """Names of the pods that are ready behind a Service."""
     slices = live.cluster.items(
-        live.cluster.path("/apis/discovery.k8s.io/v1", "endpointslices"),
+        live.cluster.path(DISCOVERY, "endpointslices"),
         labelSelector=f"kubernetes.io/service-name={service}",
     )
     return [

@@ -84,7 +84,7 @@ def of(manifests: Sequence[Manifest]) -> Release:
 
 
 def _headless(service: Manifest) -> bool:
-    return str(service.get("spec.clusterIP")) == "None"
+    return bool(service.get("spec.clusterIP") == "None")
 
 
 def _port(service: Manifest) -> tuple[int, int | str]:

@@ -75,7 +75,9 @@ def port_problems(listening: Iterable[str]) -> list[str]:
         port = columns[3].rpartition(":")[2]
         if port.isdigit() and int(port) in PORTS:
             holder = columns[5].strip() if len(columns) > 5 else "another process"
-            found.append(f"port {port} ({PORTS[int(port)]}'s) is in use at {columns[3]} by {holder}: stop it and repeat")
+            found.append(
+                f"port {port} ({PORTS[int(port)]}'s) is in use at {columns[3]} by {holder}: stop it and repeat"
+            )
     return found
 
 
@@ -90,7 +92,9 @@ def network_problems(destinations: Iterable[str]) -> list[str]:
         for ours, use in ((NODE, "node"), (PODS, "pod"), (SERVICES, "service")):
             # A wider network that holds ours loses against our more specific route; a part of ours would not.
             if network.version == 4 and network.subnet_of(ours):
-                found.append(f"the {use} range {ours} holds {text}, which this machine uses: remove it or use KUBECONTEXT=...")
+                found.append(
+                    f"the {use} range {ours} holds {text}, which this machine uses: remove it or use KUBECONTEXT=..."
+                )
     return list(dict.fromkeys(found))
 
 

@@ -51,14 +51,18 @@ class Image:
     config: dict[str, Any]
 
 
+def add_file(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    """A file without owner and time, so that the same files give the same archive."""
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = len(data), 0o644
+    tar.addfile(info, io.BytesIO(data))
+
+
 def tar_of(files: dict[str, bytes]) -> bytes:
-    """A tar archive with the same bytes for the same files."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size, info.mode = len(data), 0o644
-            tar.addfile(info, io.BytesIO(data))
+            add_file(tar, name, data)
     return buffer.getvalue()
 
 
@@ -74,22 +78,25 @@ def chain_ids(diff_ids: list[str]) -> list[str]:
     return chain
 
 
+def image_files(name: str, config: dict[str, Any], diff_ids: list[str], layers: list[str]) -> dict[str, bytes]:
+    """What stands beside the layers in an image archive as `docker save` writes it."""
+    document = {
+        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "os": "linux",
+        "config": config,
+        "rootfs": {"type": "layers", "diff_ids": diff_ids},
+    }
+    text = json.dumps(document, sort_keys=True).encode()
+    file = f"{hashlib.sha256(text).hexdigest()}.json"
+    manifest = [{"Config": file, "RepoTags": [name], "Layers": layers}]
+    return {file: text, "manifest.json": json.dumps(manifest).encode()}
+
+
 def image_archive(image: Image) -> bytes:
-    """The image as `docker save` writes it, which containerd and kind both import."""
-    archives = [layer.archive() for layer in image.layers]
-    config = json.dumps(
-        {
-            "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
-            "os": "linux",
-            "config": image.config,
-            "rootfs": {"type": "layers", "diff_ids": [digest(archive) for archive in archives]},
-        },
-        sort_keys=True,
-    ).encode()
-    config_name = f"{hashlib.sha256(config).hexdigest()}.json"
-    names = [f"{hashlib.sha256(archive).hexdigest()}/layer.tar" for archive in archives]
-    manifest = json.dumps([{"Config": config_name, "RepoTags": [image.name], "Layers": names}]).encode()
-    return tar_of({config_name: config, "manifest.json": manifest, **dict(zip(names, archives, strict=True))})
+    """The image with the archives that stand for its layers."""
+    archives = {f"{index}.tar": layer.archive() for index, layer in enumerate(image.layers)}
+    files = image_files(image.name, image.config, [digest(data) for data in archives.values()], list(archives))
+    return tar_of({**files, **archives})
 
 
 class Containerd:
@@ -121,7 +128,9 @@ class Containerd:
         if self.ctr("images", "list", "--quiet", f'name=="{image.name}",labels."{label}"=={mark}').strip():
             return False
         parent = ""
-        for layer, name in zip(image.layers, chain_ids([digest(layer.archive()) for layer in image.layers]), strict=True):
+        for layer, name in zip(
+            image.layers, chain_ids([digest(layer.archive()) for layer in image.layers]), strict=True
+        ):
             if not self.has_snapshot(name):
                 self._fill(name, parent, layer.folder)
             parent = name
@@ -137,7 +146,9 @@ class Containerd:
             self.ctr("snapshots", "commit", name, key)
         except BaseException:
             subprocess.run(
-                ["ctr", "-a", str(self.socket), "-n", NAMESPACE, "snapshots", "remove", key], check=False, capture_output=True
+                ["ctr", "-a", str(self.socket), "-n", NAMESPACE, "snapshots", "remove", key],
+                check=False,
+                capture_output=True,
             )
             raise
 

@@ -1,0 +1,173 @@
+"""Builds a target and drafts whose agreement and cost are known. Run with the engine's Python (torch, transformers).
+
+The base is a Llama of one narrow layer, trained briefly on corpus.txt. The target is the base made wide and deep with
+zeros: the same function at hundreds of times the arithmetic. The draft is the base with Gaussian noise on its
+`lm_head`, in standard deviations of that head's weights, which sets how often the two agree. The other draft's
+vocabulary is rotated, so that hardly a guess is right. The same seed gives the same bytes.
+
+usage: pair.py OUT_DIR [NOISE]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+THREADS = 2
+# The order of floating-point sums depends on the instruction set and on the number of threads: both are fixed.
+os.environ.update(
+    OMP_NUM_THREADS=str(THREADS),
+    MKL_NUM_THREADS=str(THREADS),
+    MKL_CBWR="AVX2",
+    ATEN_CPU_CAPABILITY="avx2",
+    ONEDNN_MAX_CPU_ISA="AVX2",
+    HF_HUB_OFFLINE="1",
+)
+
+import torch  # noqa: E402
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # noqa: E402
+
+CORPUS = Path(__file__).with_name("corpus.txt")
+CARD = Path(__file__).with_name("model-card.md")
+SEED = 20
+VOCABULARY = 1024
+HEAD = 64  # dimensions of an attention head, in both
+HEADS = 4  # of the base, and key and value heads of both: the two caches have pages of one size
+BASE, WIDE = 256, 1024  # hidden dimensions
+TARGET_LAYERS = 24
+TARGET_POSITIONS, DRAFT_POSITIONS = 2048, 2048
+NOISE = 1.0
+STEPS, BATCH, LENGTH, RATE = 120, 8, 96, 4e-3
+CHAT_TEMPLATE = (
+    "{% for m in messages %}"
+    "{{ {'user': 'Question: ', 'assistant': 'Answer: '}.get(m['role'], '') + m['content'] }}"
+    "{{ ' ' if m['role'] == 'user' else '\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}Answer:{% endif %}"
+)
+
+
+def make_tokenizer(text: str) -> Any:
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=["<s>", "</s>", "<unk>"],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(text.splitlines(keepends=True), trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        pad_token="</s>",
+        chat_template=CHAT_TEMPLATE,
+    )
+
+
+def llama(hidden: int, layers: int, positions: int, epsilon: float) -> Any:
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=VOCABULARY,
+            hidden_size=hidden,
+            intermediate_size=4 * hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=hidden // HEAD,
+            num_key_value_heads=HEADS,
+            head_dim=HEAD,
+            max_position_embeddings=positions,
+            rms_norm_eps=epsilon,
+            tie_word_embeddings=False,
+            bos_token_id=0,
+            eos_token_id=1,
+            pad_token_id=1,
+        )
+    )
+
+
+def train(model: Any, tokens: torch.Tensor) -> float:
+    """Trains on random windows of the text; returns the mean loss of the last ten steps, in nats a token."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=STEPS, pct_start=0.1)
+    losses: list[float] = []
+    model.train()
+    for _ in range(STEPS):
+        starts = torch.randint(0, len(tokens) - LENGTH, (BATCH,)).tolist()
+        batch = torch.stack([tokens[start : start + LENGTH] for start in starts])
+        loss = model(input_ids=batch, labels=batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    model.eval()
+    return sum(losses[-10:]) / 10
+
+
+def widen(name: str, weight: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """A base weight in the corner of a wide one that is zero elsewhere."""
+    if name.endswith("norm.weight"):
+        # The mean of squares is over WIDE dimensions of which only BASE are not zero: the norm doubles, so halve it.
+        weight = weight * (BASE / WIDE) ** 0.5
+    if name.endswith(("q_proj.weight", "o_proj.weight")):
+        # The base's head i shares its keys with no other; in the target it is the first of those that share keys i.
+        axis = 0 if name.endswith("q_proj.weight") else 1
+        spread = [*weight.shape]
+        spread[axis] = shape[axis]
+        wide = weight.new_zeros(spread)
+        for head, part in enumerate(weight.split(HEAD, dim=axis)):
+            wide.narrow(axis, head * HEAD * (WIDE // BASE), HEAD).copy_(part)
+        weight = wide
+    result = weight.new_zeros(shape)
+    result[tuple(slice(size) for size in weight.shape)] = weight
+    return result
+
+
+def target_of(base: Any, epsilon: float) -> Any:
+    """The function of `base`, WIDE and with TARGET_LAYERS layers."""
+    target = llama(WIDE, TARGET_LAYERS, TARGET_POSITIONS, epsilon).to(torch.bfloat16)
+    weights, known = target.state_dict(), base.state_dict()
+    for name, weight in weights.items():
+        if name in known:
+            weight.copy_(widen(name, known[name], weight.shape))
+        elif name.endswith(("o_proj.weight", "down_proj.weight")):
+            weight.zero_()
+    return target
+
+
+def main() -> None:
+    out = Path(sys.argv[1])
+    noise = float(sys.argv[2]) if len(sys.argv) > 2 else NOISE
+    torch.set_num_threads(THREADS)
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(SEED)
+    text = CORPUS.read_text()
+    tokenizer = make_tokenizer(text)
+    epsilon = 1e-6
+    base = llama(BASE, 1, DRAFT_POSITIONS, epsilon * WIDE / BASE)
+    loss = train(base, torch.tensor(tokenizer(text)["input_ids"]))
+    print(f"loss {loss:.3f} nats a token after {STEPS} steps", flush=True)
+    base = base.to(torch.bfloat16)
+
+    def save(model: Any, name: str) -> None:
+        model.save_pretrained(out / name)
+        tokenizer.save_pretrained(out / name)
+        (out / name / "README.md").write_text(CARD.read_text())
+
+    save(target_of(base, epsilon), "target")
+    head = base.lm_head.weight.data
+    trained = head.clone()
+    head.add_((torch.randn(head.shape) * trained.float().std() * noise).to(head.dtype))
+    save(base, "draft")
+    head.copy_(trained.roll(VOCABULARY // 2, 0))
+    save(base, "draft-never")
+
+
+if __name__ == "__main__":
+    main()

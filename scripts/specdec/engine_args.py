@@ -88,8 +88,15 @@ ALIASES = {
     "-sc": "--speculative-config",
     "-spec-draft-tp": "--speculative-draft-tensor-parallel-size",
 }
-SWITCHES = {"--enforce-eager", "--trust-remote-code", "--enable-lora", "--use-v2-block-manager"}
-MANY_VALUES = {"--served-model-name", "--lora-modules", "--api-key", "--allowed-origins", "--middleware"}
+SWITCHES = re.compile(r"--(no-.*|enforce-eager|trust-remote-code|use-v2-block-manager|(enable|disable)-.*)")
+ODD_SWITCHES = ("--disable-access-log-for-endpoints",)  # named like a switch, and has a value
+# Flags that we read take one value. Of any other nobody here knows how many: what follows it is its.
+ONE_VALUE = {
+    "--model", "--revision", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size", "--dtype",
+    "--quantization", "--kv-cache-dtype", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens",
+    "--gpu-memory-utilization", "--kv-cache-memory-bytes", "--shutdown-timeout", "--port", "--host",
+    "--speculative-config", "--spec-method", "--spec-model", "--spec-tokens",
+}  # fmt: skip
 JSON_FLAG = "--speculative-config"
 
 # Field of the JSON object -> single flag: those of 0.7 and before, and the short forms of 0.26 on.
@@ -203,12 +210,13 @@ def _flags(args: EngineArgs, words: list[str], start: int) -> None:
             args.errors.append(f"{word!r} is not a flag")
             continue
         value: str | None = attached if equals else None
-        if not equals and flag not in SWITCHES and not flag.startswith("--no-"):
+        switch = SWITCHES.fullmatch(flag) is not None and flag not in ODD_SWITCHES
+        if not equals and (not switch or words[position : position + 1] in (["True"], ["true"], ["False"], ["false"])):
             values = []
             while position < len(words) and _is_value(words[position]):
                 values.append(words[position])
                 position += 1
-                if flag not in MANY_VALUES:
+                if switch or flag in ONE_VALUE:
                     break
             value = " ".join(values) if values else None
             if flag == "--served-model-name":

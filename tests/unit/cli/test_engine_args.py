@@ -41,6 +41,17 @@ class TestSpellings:
     def test_a_switch_does_not_swallow_the_model(self) -> None:
         assert parse(["--trust-remote-code", "--model", "m"]).model == "m"
 
+    def test_flags_with_several_values_that_we_do_not_read(self) -> None:
+        args = parse(["m", "--cudagraph-capture-sizes", "1", "2", "4", "--lora-modules", "a=b", "c=d", "-tp", "2"])
+        assert args.errors == []
+        assert args.raw[:2] == [("--cudagraph-capture-sizes", "1 2 4"), ("--lora-modules", "a=b c=d")]
+        assert args.tensor_parallel_size == 2
+
+    def test_old_switches_with_a_value(self) -> None:
+        args = parse(["vllm", "serve", "--enable-prefix-caching", "--enable-chunked-prefill", "False", "--model", "m"])
+        assert args.raw[1] == ("--enable-chunked-prefill", "False")
+        assert (args.model, args.errors) == ("m", [])
+
     def test_several_served_names(self) -> None:
         assert parse(["m", "--served-model-name", "a", "b", "--port", "1"]).served_model_names == ["a", "b"]
 

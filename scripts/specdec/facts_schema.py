@@ -1,0 +1,142 @@
+"""What the files of facts have to look like: one schema for the chart's, Terraform's and Python's reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from specdec import facts
+from specdec.errors import SpecdecError
+
+Provisioning = Literal["on_demand", "spot", "flex_start", "queued", "reservation", "capacity_block"]
+Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Accelerator(Closed):
+    """Units: GiB (2^30 bytes), 1e9 bytes a second, 1e12 operations a second."""
+
+    name: str
+    vendor: str
+    memoryGiB: Positive | None
+    bandwidthGBs: Positive
+    tflops: dict[str, Positive]
+    fp8: bool
+    computeCapability: str | None
+    interconnectGBs: Annotated[float, Field(ge=0)]
+    link: str | None
+    gpuProduct: str | None
+    source: str
+
+
+class LocalSSD(Closed):
+    count: Annotated[int, Field(ge=0)]
+    sizeGiB: Positive
+    fixed: bool
+
+
+class InstanceStore(Closed):
+    count: Annotated[int, Field(ge=0)]
+    sizeGB: Annotated[float, Field(ge=0)]
+
+
+class Machine(Closed):
+    accelerator: str
+    count: Annotated[int, Field(ge=0)]
+    vcpus: Annotated[int, Field(gt=0)]
+    memoryGiB: Positive
+    provisioning: Annotated[list[Provisioning], Field(min_length=1)]
+    source: str
+    localSSD: LocalSSD | None = None
+    instanceStore: InstanceStore | None = None
+    acceleratorLabel: str | None = None
+    zones: list[str] | None = None
+
+
+class Accelerators(Closed):
+    accelerators: dict[str, Accelerator]
+    machines: dict[str, dict[str, Machine]]
+
+
+class Model(Closed):
+    checkpointBytes: Annotated[int, Field(gt=0)]
+    source: str
+    config: dict[str, Any]
+
+
+class Models(Closed):
+    models: dict[str, Model]
+
+
+class Price(Closed):
+    cloud: str
+    machine: str
+    region: str
+    provisioning: Provisioning
+    dollarsPerHour: Positive
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    approximate: bool
+    source: str
+
+
+class Prices(Closed):
+    currency: Literal["USD"]
+    prices: list[Price]
+
+
+class Ranged(BaseModel):
+    """A row that holds for from <= version < before. What else it says differs from list to list."""
+
+    model_config = ConfigDict(extra="allow")
+
+    from_: Version = Field(alias="from", default="0.0.0")
+    before: Version | None = None
+    source: str
+
+
+class Argument(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    value: str
+    rows: Annotated[list[Ranged], Field(min_length=1)]
+
+
+class Method(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    needsModel: bool
+    rows: Annotated[list[Ranged], Field(min_length=1)]
+
+
+class Engines(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    versions: Annotated[list[Ranged], Field(min_length=1)]
+    arguments: list[Argument]
+    methods: dict[str, Method]
+    limits: dict[str, list[Ranged]]
+    runners: list[Ranged]
+
+
+SCHEMAS: dict[str, type[BaseModel]] = {
+    "accelerators.yaml": Accelerators,
+    "engines.yaml": Engines,
+    "models.yaml": Models,
+    "prices.yaml": Prices,
+}
+
+
+def check(file: Path) -> None:
+    """Raises SpecdecError with the path of the first value that is wrong."""
+    try:
+        SCHEMAS[file.name].model_validate(facts.load(file))
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"])
+        raise SpecdecError(first["msg"], code="facts-broken", file=str(file), path=path) from None

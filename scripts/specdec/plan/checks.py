@@ -12,8 +12,8 @@ from specdec.plan.setup import Setup, Speculation
 Finding = tuple[str, str]
 # The engine's own draft-model check compares the padded vocabulary sizes of the two configurations.
 SAME_TP_FROM = version_key("0.15.1")
-# Releases that hold back slots x max_num_seqs of the step's tokens for parallel drafting (vllm-project/vllm#50708).
-SLOTS_FROM, SLOTS_BEFORE = version_key("0.26.0"), version_key("0.28.0")
+# Releases (their config/vllm.py) that hold back slots x max_num_seqs of the step's tokens for parallel drafting (vllm-project/vllm#50708).
+SLOTS_FROM, SLOTS_BEFORE = version_key("0.17.0"), version_key("0.28.0")
 # From this version the engine raises a head's positions to the target's (vllm-project/vllm#48894).
 POSITIONS_FIXED_FROM = version_key("0.25.0")
 NO_EAGLE3 = {"qwen3_next"}
@@ -93,7 +93,8 @@ def budget(setup: Setup, spec: Speculation) -> list[Finding]:
     """Tokens of a step that parallel drafting leaves to the scheduler."""
     if not SLOTS_FROM <= setup.release < SLOTS_BEFORE:
         return []
-    slots = {"dflash": spec.k, "pard": spec.k, "dspark": spec.k - 1, "p_eagle": spec.k - 1, "draft_model": 1}.get(spec.method, 0)
+    # SpeculativeConfig.max_num_new_slots_for_drafting: one a masked token in parallel drafting, one more for a draft model.
+    slots = {"dflash": spec.k - 1, "dspark": spec.k - 1, "p_eagle": spec.k - 1, "pard": spec.k, "draft_model": 1}.get(spec.method, 0)
     left = setup.max_num_batched_tokens - slots * setup.max_num_seqs
     if slots and left <= 0:
         need = slots * setup.max_num_seqs + 8192

@@ -61,7 +61,7 @@ def deploy(
         typer.confirm(
             f"Deploy {env.name} as {env.release} to namespace {env.namespace}, {where}?", abort=True, err=True
         )
-    run = Deploy(env, options, Progress())
+    run = Deploy(env, options, Progress(quiet=silent(format)))
     signal.signal(signal.SIGTERM, interrupt)
     try:
         result = run.run()
@@ -69,6 +69,11 @@ def deploy(
         run.progress.out.print(f"interrupted: {run.state()}", markup=False)
         raise
     show(result, format)
+
+
+def silent(format: Format) -> bool:
+    """A machine reads JSON on both streams: then no progress is mixed in."""
+    return format == Format.json and not sys.stderr.isatty()
 
 
 def interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -30,7 +30,7 @@ def destroy(
         if not sys.stdin.isatty():
             raise SpecdecError("this removes a running release", code="not-confirmed", fix="say so with --yes")
         typer.confirm(f"Remove release {env.release} from namespace {env.namespace}?", abort=True, err=True)
-    progress = Progress()
+    progress = Progress(quiet=format == Format.json and not sys.stderr.isatty())
     result = local(env, timeout, progress) if env.name == "local" else elsewhere(env, timeout, progress)
     result = {"schema_version": 1, "environment": env.name, **result}
     if format == Format.json:

@@ -76,11 +76,19 @@ class Cluster:
     def get(self, path: str, **params: Any) -> Object | None:
         """The object at `path`, or None where there is none."""
         try:
-            return cast(Object, self.request("GET", path, params=params).json())
+            response = self.request("GET", path, params=params)
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
+        try:
+            return cast(Object, response.json())
+        except ValueError as error:
+            raise Unreachable(
+                f"what answers at {self.client.base_url} is no Kubernetes API server: {response.text[:80]!r}",
+                code="not-kubernetes",
+                fix="check the server's address in the kubeconfig",
+            ) from error
 
     def items(self, path: str, **params: Any) -> list[Object]:
         """The items of a list; none where the API server does not know the kind."""
@@ -136,6 +144,7 @@ def api_error(response: httpx.Response) -> ApiError:
 
 def connect(namespace: str, *, kubeconfig: Path | None = None, context: str | None = None) -> Cluster:
     """A cluster by kubeconfig (default: KUBECONFIG, ~/.kube/config, then the pod's own service account) and context."""
+    import yaml
     from kubernetes import client as kubernetes_client
     from kubernetes import config
 
@@ -144,16 +153,18 @@ def connect(namespace: str, *, kubeconfig: Path | None = None, context: str | No
         config.load_kube_config(
             config_file=str(kubeconfig) if kubeconfig else None, context=context, client_configuration=configuration
         )
-    except config.ConfigException as error:
-        try:
-            config.load_incluster_config(client_configuration=configuration)
-        except config.ConfigException:
-            raise SpecdecError(
-                f"no cluster to talk to: {error}",
-                code="kubeconfig",
-                fix="set KUBECONFIG, or name a context of it with --context (kubectl config get-contexts)",
-            ) from error
-    return Cluster(http_client(configuration), namespace)
+        return Cluster(http_client(configuration), namespace)
+    except (config.ConfigException, yaml.YAMLError, OSError, TypeError) as error:
+        problem = str(error)
+    try:
+        config.load_incluster_config(client_configuration=configuration)
+        return Cluster(http_client(configuration), namespace)
+    except config.ConfigException:
+        raise SpecdecError(
+            f"no cluster to talk to: {problem}",
+            code="kubeconfig",
+            fix="set KUBECONFIG, or name a context of it with --context (kubectl config get-contexts)",
+        ) from None
 
 
 def http_client(configuration: Any) -> httpx.Client:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +30,11 @@ class Locked(SpecdecError):
 
 def identity() -> str:
     """Who holds the lock, for people: user@host, process."""
-    return f"{getpass.getuser()}@{socket.gethostname()} (process {os.getpid()})"
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's random user has no name
+        user = f"user {os.getuid()}"
+    return f"{user}@{socket.gethostname()} (process {os.getpid()})"
 
 
 def same_place(holder: str) -> bool:
@@ -38,16 +43,20 @@ def same_place(holder: str) -> bool:
 
 
 def lock_file(key: str) -> Path:
-    """Where the lock of `key` (environment, release, namespace) lies: per user, in the cache directory."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "specdec" / f"deploy-{hashlib.sha256(key.encode()).hexdigest()[:16]}.lock"
+    """Where the lock of `key` (environment, release, namespace) lies: per user, in its cache or a scratch folder."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specdec"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.gettempdir()) / f"specdec-{os.getuid()}"
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"deploy-{hashlib.sha256(key.encode()).hexdigest()[:16]}.lock"
 
 
 @contextmanager
 def on_machine(key: str, file: Path | None = None) -> Iterator[None]:
     """Hold the machine's lock. Raises Locked, with the holder and since when. The kernel frees it when we die."""
     file = file or lock_file(key)
-    file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a+") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from specdec.commands.accelerators import accelerators
 from specdec.commands.deploy import deploy
 from specdec.commands.destroy import destroy
 from specdec.commands.diff import diff
+from specdec.commands.models import models
 from specdec.commands.plan import plan
 from specdec.commands.render import render
 from specdec.commands.rules import rules
@@ -16,4 +18,4 @@ from specdec.commands.speed import speed
 from specdec.commands.status import status
 from specdec.commands.validate import validate
 
-COMMANDS: list[Callable[..., Any]] = [deploy, destroy, plan, render, rules, smoke, speed, status, validate, diff]
+COMMANDS: list[Callable[..., Any]] = [accelerators, deploy, destroy, diff, models, plan, render, rules, smoke, speed, status, validate]

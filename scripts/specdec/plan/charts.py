@@ -9,7 +9,7 @@ from html import escape
 
 COLORS = {"baseline": "#5b6472", "static": "#1f6feb", "schedule": "#0a8f5b"}
 NAMES = {"baseline": "no speculation", "static": "one K", "schedule": "K by load"}
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 330, 62, 16, 16, 46
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 350, 92, 32, 18, 62
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def line_chart(lines: Sequence[Line], *, x_label: str, y_label: str, mark: tuple
         parts.append(f'<text x="{LEFT - 8}" y="{py(y) + 5:.1f}" text-anchor="end">{label}</text>')
     shown = -100.0
     for x in xs:
-        if px(x) - shown > 38:
+        if px(x) - shown > 52:
             shown = px(x)
-            parts.append(f'<text x="{px(x):.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{x:g}</text>')
+            parts.append(f'<text x="{px(x):.1f}" y="{HEIGHT - BOTTOM + 24}" text-anchor="middle">{x:g}</text>')
     parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle" class="axis">{escape(x_label)}</text>')
     if mark and xs[0] <= mark[0] <= xs[-1]:
         x = px(mark[0])
@@ -50,9 +50,14 @@ def line_chart(lines: Sequence[Line], *, x_label: str, y_label: str, mark: tuple
         parts.append(f'<text x="{x + offset:.1f}" y="{TOP + 12}" text-anchor="{side}" class="markText">{escape(mark[1])}</text>')
     for line in lines:
         path = " ".join(f"{'M' if i == 0 else 'L'}{px(x):.1f},{py(y):.1f}" for i, (x, y) in enumerate(line.points))
-        parts.append(f'<path d="{path}" fill="none" stroke="{COLORS[line.arm]}" stroke-width="2.5"/>')
+        parts.append(f'<path d="{path}" fill="none" stroke="{COLORS[line.arm]}" stroke-width="2.5"{dashes(line.arm)}/>')
         parts += [f'<circle cx="{px(x):.1f}" cy="{py(y):.1f}" r="3.2" fill="{COLORS[line.arm]}"/>' for x, y in line.points]
     return "".join(parts) + "</svg>"
+
+
+def dashes(arm: str) -> str:
+    """The schedule often lies on the static line: both stay to be seen."""
+    return ' stroke-dasharray="7 5"' if arm == "schedule" else ""
 
 
 def legend(arms: Sequence[str]) -> str:
@@ -79,7 +84,7 @@ def memory_bar(rank: dict[str, float]) -> str:
     total = rank["total_gib"]
     parts_sum = sum(max(0.0, rank[key]) for key, _, _ in BAR_PARTS)
     scale = 600 / max(total, parts_sum)
-    out = ['<svg viewBox="0 0 640 66" role="img" aria-label="memory of one GPU">', f'<rect x="20" y="14" width="{total * scale:.1f}" height="34" fill="#eceff3" rx="3"/>']
+    out = ['<svg viewBox="0 0 640 84" role="img" aria-label="memory of one GPU">', f'<rect x="20" y="14" width="{total * scale:.1f}" height="34" fill="#eceff3" rx="3"/>']
     x = 20.0
     for key, name, color in BAR_PARTS:
         width = max(0.0, rank[key]) * scale
@@ -91,7 +96,7 @@ def memory_bar(rank: dict[str, float]) -> str:
         x += width
     budget = 20 + rank["budget_gib"] * scale
     out.append(f'<line x1="{budget:.1f}" x2="{budget:.1f}" y1="6" y2="56" class="budget"/>')
-    out.append(f'<text x="{budget - 4:.1f}" y="63" text-anchor="end" class="small">budget {rank["budget_gib"]:.1f} of {total:.1f} GiB</text>')
+    out.append(f'<text x="{budget - 4:.1f}" y="76" text-anchor="end" class="small">budget {rank["budget_gib"]:.1f} of {total:.1f} GiB</text>')
     return "".join(out) + "</svg>"
 
 

@@ -256,7 +256,7 @@ def draft_cost(setup: Setup, verdict: Verdict) -> dict[str, Any] | None:
         return None
     share = 1 - verdict.memory.kv_cache_tokens / alone.kv_cache_tokens
     before, after = alone.max_concurrency, verdict.memory.max_concurrency
-    text = f"{share:.0%} of the KV cache: {alone.kv_cache_tokens} to {verdict.memory.kv_cache_tokens} tokens, {before:.1f} to {after:.1f} sequences of {setup.max_model_len}"
+    text = f"{share:.0%} of the KV cache: {alone.kv_cache_tokens:,} to {verdict.memory.kv_cache_tokens:,} tokens, {before:.1f} to {after:.1f} sequences of {setup.max_model_len:,}"
     return {
         "kv_cache_share": round(share, 4),
         "kv_cache_tokens_without": alone.kv_cache_tokens,

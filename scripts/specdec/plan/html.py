@@ -18,7 +18,7 @@ h1{font-size:1.55rem;line-height:1.25;margin:.4em 0 .1em}h2{font-size:1.15rem;ma
 .facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:14px 0 0}
 .facts div{background:#f6f7f9;border-radius:8px;padding:10px 12px}.facts b{display:block;font-size:1.25rem}.facts span{color:#5b6472;font-size:.85rem}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:16px}.two section{margin:0 0 0}
-svg{width:100%;height:auto;display:block}svg text{font:13px system-ui,sans-serif;fill:#5b6472}.grid{stroke:#e7eaee}
+svg{width:100%;max-width:760px;height:auto;display:block}svg text{font:13px system-ui,sans-serif;fill:#5b6472}.grid{stroke:#e7eaee}
 .mark{stroke:#cf222e;stroke-dasharray:5 4}svg .markText{fill:#cf222e}svg .inBar{fill:#fff;font-weight:600}svg .small{font-size:12px}.budget{stroke:#1c2430;stroke-width:1.5}
 .legend{margin:.5em 0 0;font-size:.88rem;color:#3b4450}.legend span{display:inline-block;margin:0 14px 4px 0;white-space:nowrap}
 .legend i{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:6px;vertical-align:-1px}
@@ -26,7 +26,7 @@ svg{width:100%;height:auto;display:block}svg text{font:13px system-ui,sans-serif
 table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{padding:6px 10px;text-align:right;border-bottom:1px solid #eceff3;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}th{color:#5b6472;font-weight:600}ul{margin:.3em 0 0;padding-left:1.2em}li{margin:.25em 0}
 .warn{background:#fff8e6;border-color:#f0d58a}
-@media (max-width:560px){main{padding:10px 10px 40px}section{padding:13px 12px}h1{font-size:1.3rem}svg text{font-size:17px}svg .small{font-size:16px}}
+@media (max-width:560px){main{padding:10px 10px 40px}section{padding:13px 12px}h1{font-size:1.3rem}svg text{font-size:23px}svg .small{font-size:21px}svg .axis{font-size:22px}}
 @media print{body{background:#fff}section{break-inside:avoid}}
 """
 
@@ -97,11 +97,16 @@ def memory(doc: dict[str, Any]) -> str:
     )
     deciding = ranks[doc["deciding_rank"]]
     low, high = deciding["band_gib"]
+    cache = ""
+    if doc["fits"]:
+        cache = (
+            f" The KV cache lies between {low:.1f} and {high:.1f} GiB in four cases of five; kvCacheMemoryBytes "
+            f"{doc['kv_cache_memory_bytes']:,} fixes it. {escape(doc['when_the_kv_cache_is_full'][:1].upper() + doc['when_the_kv_cache_is_full'][1:])}."
+        )
     return (
         f"<section><h2>Where the memory goes</h2>{bars}{bar_legend(deciding)}"
         f"<p class=how>Weights computed from the models' configurations; activations, driver and graphs from what this engine version profiles, "
-        f"constants fitted to engine logs. The KV cache lies between {low:.1f} and {high:.1f} GiB in four cases of five; "
-        f"kvCacheMemoryBytes {doc['kv_cache_memory_bytes']:,} fixes it. {escape(doc['when_the_kv_cache_is_full'].capitalize())}.</p></section>"
+        f"constants fitted to engine logs.{cache}</p></section>"
     )
 
 

@@ -21,6 +21,7 @@ def destroy(
     format: Format = typer.Option(Format.text, help="text or json."),
 ) -> None:
     """Uninstall a release and wait until it is gone. Claims and the namespace stay, except in the local environment."""
+    from specdec.deploy import lock
     from specdec.deploy.progress import Progress
     from specdec.environments import Environment
     from specdec.output import console, print_json
@@ -31,7 +32,12 @@ def destroy(
             raise SpecdecError("this removes a running release", code="not-confirmed", fix="say so with --yes")
         typer.confirm(f"Remove release {env.release} from namespace {env.namespace}?", abort=True, err=True)
     progress = Progress(quiet=format == Format.json and not sys.stderr.isatty())
-    result = local(env, timeout, progress) if env.name == "local" else elsewhere(env, timeout, progress)
+    try:
+        with lock.on_machine(lock.key_of(env)):
+            result = local(env, timeout, progress) if env.name == "local" else elsewhere(env, timeout, progress)
+    except KeyboardInterrupt:
+        progress.out.print(f"interrupted: part of it may be gone; `specdec destroy {env.name}` goes on", markup=False)
+        raise
     result = {"schema_version": 1, "environment": env.name, **result}
     if format == Format.json:
         print_json(result)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec.deploy.cluster import ApiError, Cluster, Unreachable
+from specdec.environments import Environment
 from specdec.errors import SpecdecError
 
 GROUP = "/apis/coordination.k8s.io/v1"
@@ -35,6 +36,11 @@ def identity() -> str:
     except (KeyError, OSError):  # a container's random user has no name
         user = f"user {os.getuid()}"
     return f"{user}@{socket.gethostname()} (process {os.getpid()})"
+
+
+def key_of(env: Environment) -> str:
+    """What a deploy locks on its machine."""
+    return f"{env.name} (release {env.release} in namespace {env.namespace})"
 
 
 def same_place(holder: str) -> bool:

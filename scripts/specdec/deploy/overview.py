@@ -27,7 +27,8 @@ def of(live: Live) -> dict[str, Any]:
     state = status_of(helm)
     if state != "deployed":
         reasons.append(f"the release is {state}")
-    pods = live.cluster.pods({"app.kubernetes.io/instance": live.env.release})
+    found = live.cluster.pods({"app.kubernetes.io/instance": live.env.release})
+    pods = [pod for pod in found if not pod_states.is_hook(pod)]
     rows = [pod_row(live, pod) for pod in pods]
     reasons += [f"pod {row['name']}: {row['phase']}" for row in rows if not row["ready"]]
     engines = [engine(live, one, reasons) for one in [*release.engines, *release.baselines.values()]]

@@ -51,8 +51,7 @@ class Deploy:
         """The result, as JSON has it. Raises SpecdecError: nothing was applied; FoundWrong: what was applied fails."""
         env = self.env
         with ExitStack() as held:
-            key = f"{env.name} (release {env.release} in namespace {env.namespace})"
-            held.enter_context(lock.on_machine(key))
+            held.enter_context(lock.on_machine(lock.key_of(env)))
             if self.is_local:
                 self._local_cluster()
             with self.progress.step("preflight"):

@@ -42,6 +42,11 @@ class State:
     trouble: Trouble | None = None
 
 
+def is_hook(pod: Object) -> bool:
+    """Whether it is a pod of `helm test` or another hook: it comes and goes, and is no part of the service."""
+    return "helm.sh/hook" in mapping(pod["metadata"].get("annotations"))
+
+
 def time_of(text: str | None) -> float | None:
     """Kubernetes' timestamp as Unix seconds."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() if text else None
@@ -166,6 +171,8 @@ def _container_trouble(pod: str, entry: dict[str, Any], events: Sequence[Object]
     causes = phases.causes(lines)
     message = causes[-1] if causes else f"exit code {ended.get('exitCode')}"
     again = reason != "CrashLoopBackOff" and int(entry.get("restartCount") or 0) < 2 and not phases.hopeless(lines)
+    if again and "running" in now:
+        return None  # its second try, which may take as long as the first
     return Trouble(reason or "Crashed", message, entry["name"], causes[:-1] + tail(lines), patient=again)
 
 

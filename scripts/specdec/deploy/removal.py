@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec.deploy.cluster import APPS, CORE, Cluster
+from specdec.deploy.pods import is_hook
 from specdec.environments import Environment
 from specdec.errors import FoundWrong
 
@@ -57,7 +58,7 @@ def present(cluster: Cluster, release: str) -> list[str]:
     found = []
     for group, plural in KINDS:
         items = cluster.items(cluster.path(group, plural), labelSelector=f"app.kubernetes.io/instance={release}")
-        found += [f"{plural.removesuffix('s')}/{item['metadata']['name']}" for item in items]
+        found += [f"{plural.removesuffix('s')}/{item['metadata']['name']}" for item in items if not is_hook(item)]
     return found
 
 

@@ -122,7 +122,9 @@ class Waiter:
                 for one in sets
                 if mapping(one["metadata"].get("annotations")).get("deployment.kubernetes.io/revision") == revision
             }
-            return [pod for pod in pods if pod["metadata"]["labels"].get("pod-template-hash") in newest]
+            mine = [pod for pod in pods if pod["metadata"]["labels"].get("pod-template-hash") in newest]
+            # Evicted pods of a Deployment stay as a record beside those that replaced them.
+            return [pod for pod in mine if mapping(pod.get("status")).get("phase") != "Failed"] or mine
         return pods
 
     def _childless(self, workload: Object, template: PodTemplate) -> State:

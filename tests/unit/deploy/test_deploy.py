@@ -226,10 +226,11 @@ def test_values_without_speculation_are_tested_for_its_absence(
 
 
 def test_a_second_deploy_is_told_of_the_first(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    with lock.on_machine(f"staging (release speculative in namespace {NAMESPACE})"):
-        code, _, err = command(capsys, "deploy", "staging")
-    assert code == 2
-    assert "runs already" in err
+    with lock.on_machine(lock.key_of(live.Environment.named("staging"))):
+        for arguments in (("deploy", "staging"), ("destroy", "staging", "--yes")):
+            code, _, err = command(capsys, *arguments)
+            assert code == 2
+            assert f"a deploy of staging (release speculative in namespace {NAMESPACE}) runs already" in err
     assert stage.applied == []
 
 
@@ -330,10 +331,17 @@ def test_status_of_a_release_with_a_crashed_pod_exits_1(stage: Stage, capsys: py
 
 
 def test_destroy_waits_until_objects_are_gone_and_says_what_stays(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
+    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.install()
     claim = {"metadata": {"labels": {"app.kubernetes.io/instance": "speculative"}}}
+    hook = {"helm.sh/hook": "test"}
+    monkeypatch.setattr(helm, "uninstall", lambda *_, **__: stage.uninstall() and leave_the_test_pod())
+
+    def leave_the_test_pod() -> bool:
+        stage.api.add("pods", "speculative-test", {"metadata": claim["metadata"] | {"annotations": hook}})
+        return True
+
     stage.api.add("persistentvolumeclaims", "models-speculative-0", claim)
     code, out, _ = command(capsys, "destroy", "staging", "--yes")
     assert code == 0

@@ -227,6 +227,40 @@ def test_a_crash_that_may_pass_gets_another_try(api: ApiServer, cluster: Cluster
     assert len(done) == 1
 
 
+def test_the_second_try_may_take_as_long_as_the_first(api: ApiServer, cluster: Cluster) -> None:
+    def ready() -> None:
+        pod(api, **READY)
+        workload(api, ready=1)
+
+    workload(api)
+    ended = {"terminated": {"reason": "Error", "exitCode": 1}}
+    pod(api, **engine({"running": {}}, lastState=ended, restartCount=1))
+    api.logs["speculative-0", "engine", True] = "OSError: We couldn't connect to 'https://huggingface.co'\n"
+    clock = Clock(*[lambda: None] * 100, ready)
+    watch(cluster, clock)
+    assert clock.now > 2 * wait.PATIENCE
+
+
+def test_an_evicted_pod_beside_its_replacement_is_history(api: ApiServer, cluster: Cluster) -> None:
+    revision = {"deployment.kubernetes.io/revision": "4"}
+    value = {
+        "kind": "Deployment",
+        "metadata": {"generation": 1, "annotations": revision},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 0},
+    }
+    labels = {"app": "x", "pod-template-hash": "new"}
+    api.add("deployments", "speculative", value, APPS)
+    api.add("replicasets", "speculative-new", {"metadata": {"labels": labels, "annotations": revision}}, APPS)
+    api.add("pods", "evicted", {"metadata": {"labels": labels}, "status": {"phase": "Failed", "reason": "Evicted"}})
+    api.add("pods", "old", {"metadata": {"labels": {"app": "x", "pod-template-hash": "old"}}, "status": READY})
+    api.add("pods", "fresh", {"metadata": {"labels": labels}, "spec": {"nodeName": "n"}, "status": {}})
+    text = SET.replace("StatefulSet", "Deployment")
+    _, pods_now, states = wait.Waiter(cluster, pod_templates(parse(text, "x"))).look()
+    assert [one["metadata"]["name"] for one in pods_now] == ["fresh"]
+    assert [state.name for state in states] == ["fresh"]
+
+
 def test_a_crash_loop_shows_the_last_lines_of_the_life_before(api: ApiServer, cluster: Cluster) -> None:
     workload(api)
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}

@@ -14,7 +14,16 @@ from specdec.plan.setup import Accelerator, Setup, Speculation, build
 from specdec.plan.weights import chosen_format
 
 DATA = Path(__file__).parent / "data"
-GPUS = {"h100": "h100-80gb", "h200": "h200-141gb", "b200": "b200", "a100": "a100-80gb", "l40s": "l40s", "l4": "l4", "a10": "a10g", "6000": "rtx-pro-6000"}
+GPUS = {
+    "h100": "h100-80gb",
+    "h200": "h200-141gb",
+    "b200": "b200",
+    "a100": "a100-80gb",
+    "l40s": "l40s",
+    "l4": "l4",
+    "a10": "a10g",
+    "6000": "rtx-pro-6000",
+}
 MODELS = [(r"Qwen3-Coder-30B-A3B", "Qwen/Qwen3-Coder-30B-A3B-Instruct"), (r"^(Qwen[\d.]+-\S+)$", r"Qwen/\1")]
 # Releases by the day they came out, for a log that has a date and no version.
 RELEASES = [
@@ -75,7 +84,9 @@ def setup_of(row: dict[str, str], version: str | None = None) -> Setup:
         accelerator = Accelerator(**{**accelerator.__dict__, "memory_gib": total})
     target = catalogue.load(model_name(row["model"]))
     integer = {k: int(row[k]) if row[k] else None for k in ("tp", "max_model_len", "max_num_batched_tokens")}
-    quantization = {"FP8": "fp8", "AWQ-INT4": "awq"}.get(row["weights_dtype"]) if "fp8" not in row["model"].lower() else None
+    quantization = (
+        {"FP8": "fp8", "AWQ-INT4": "awq"}.get(row["weights_dtype"]) if "fp8" not in row["model"].lower() else None
+    )
     kv = row["kv_dtype"] or None
     return build(
         target, accelerator, version=version, runner=runner, tp=integer["tp"] or 1, max_model_len=integer["max_model_len"],
@@ -113,6 +124,8 @@ def read(file: Path = DATA / "memory_logs.csv") -> list[Log]:
             except SpecdecError as error:
                 print(f"row {row['row']}: left out: {error}")
                 continue
-            stated = bool(re.search(r"\d+\.\d+", row["vllm_version"]) and row["gpu_memory_utilization"] and row["gpu_total_gib"])
+            stated = bool(
+                re.search(r"\d+\.\d+", row["vllm_version"]) and row["gpu_memory_utilization"] and row["gpu_total_gib"]
+            )
             logs.append(Log(row, setup, stated))
     return logs

@@ -1,6 +1,6 @@
 """Available KV memory: the planner against real engine logs, beside three rules of thumb.
 
-    python benchmarks/memory.py [LOGS.csv]
+python benchmarks/memory.py [LOGS.csv]
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from logs import DATA, Log, read
-
 from specdec.plan import kvcache, memory
 
 
@@ -20,7 +19,11 @@ def rules(log: Log) -> dict[str, float]:
     rank = memory.plan(s).ranks[0]
     budget, weights = rank.budget, rank.target_weights + rank.draft_weights
     classes = 5.5 if s.target.experts else 4.8 if s.tp == 1 else 5.6
-    return {"weights only": budget - weights, "constant a class": budget - weights - classes, "2.3 GiB + 5 %": budget - weights - 2.3 - 0.05 * weights}
+    return {
+        "weights only": budget - weights,
+        "constant a class": budget - weights - classes,
+        "2.3 GiB + 5 %": budget - weights - 2.3 - 0.05 * weights,
+    }
 
 
 def of_line(log: Log, plan: memory.Memory) -> memory.Rank:
@@ -33,7 +36,9 @@ def of_line(log: Log, plan: memory.Memory) -> memory.Rank:
 
 def main() -> None:
     logs = read(Path(sys.argv[1]) if len(sys.argv) > 1 else DATA / "memory_logs.csv")
-    print(f"{'row':>4} {'model':34} {'version':8} {'run':3} {'tp':>2} | weights meas/plan | act meas/plan | nt meas/plan | kv measured planned   error | band        | stated")
+    print(
+        f"{'row':>4} {'model':34} {'version':8} {'run':3} {'tp':>2} | weights meas/plan | act meas/plan | nt meas/plan | kv measured planned   error | band        | stated"
+    )
     errors: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     others: dict[str, list[tuple[float, float]]] = {}
     inside, widths = 0, []
@@ -70,7 +75,9 @@ def main() -> None:
 
 def report(label: str, pairs: list[tuple[float, float]]) -> None:
     absolute, relative = [p[0] for p in pairs], [p[1] for p in pairs]
-    print(f"{label}: n={len(pairs)} mean {statistics.mean(absolute):.2f} GiB, worst {max(absolute):.2f} GiB, median {statistics.median(relative):.1%}")
+    print(
+        f"{label}: n={len(pairs)} mean {statistics.mean(absolute):.2f} GiB, worst {max(absolute):.2f} GiB, median {statistics.median(relative):.1%}"
+    )
 
 
 if __name__ == "__main__":

@@ -45,7 +45,12 @@ def sweeps(file: Path) -> list[Sweep]:
     found: dict[tuple[str, str, str, int], dict[int, float]] = {}
     with file.open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
-            if row["load_kind"] == "batch" and row["speedup"] and row["K"].isdigit() and row["target"].startswith("Llama-3.1-8B"):
+            if (
+                row["load_kind"] == "batch"
+                and row["speedup"]
+                and row["K"].isdigit()
+                and row["target"].startswith("Llama-3.1-8B")
+            ):
                 key = (row["target"], row["method"], row["dataset"], int(row["K"]))
                 found.setdefault(key, {})[int(row["batch_or_concurrency"])] = float(row["speedup"])
     return [Sweep(*key, points) for key, points in found.items() if 1 in points and len(points) > 1]
@@ -96,7 +101,9 @@ def fit(all_sweeps: list[Sweep], rounds: int, start: Constants) -> Constants:
 def summary(label: str, rows: list[tuple[Sweep, int, float, float]]) -> None:
     relative = [abs(p / t - 1) for _, _, p, t in rows]
     wrong = [f"{s.method}/{s.dataset}@{b}" for s, b, p, t in rows if abs(t - 1) > 0.05 and (p > 1) != (t > 1)]
-    print(f"{label}: n={len(rows)} mean {statistics.mean(relative):.1%}, worst {max(relative):.1%}, wrong sign: {wrong or 'none'}")
+    print(
+        f"{label}: n={len(rows)} mean {statistics.mean(relative):.1%}, worst {max(relative):.1%}, wrong sign: {wrong or 'none'}"
+    )
 
 
 def main() -> None:

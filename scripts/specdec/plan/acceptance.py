@@ -22,10 +22,17 @@ class Acceptance:
 
     def __post_init__(self) -> None:
         if not self.positions:
-            raise SpecdecError("no acceptance", code="SD401", path="--acceptance", fix="one number a position, for example 0.8,0.6,0.4")
+            raise SpecdecError(
+                "no acceptance", code="SD401", path="--acceptance", fix="one number a position, for example 0.8,0.6,0.4"
+            )
         for index, value in enumerate(self.positions):
             if not 0 <= value <= 1:
-                raise SpecdecError(f"acceptance {value} at position {index + 1}", code="SD401", path="--acceptance", fix="between 0 and 1")
+                raise SpecdecError(
+                    f"acceptance {value} at position {index + 1}",
+                    code="SD401",
+                    path="--acceptance",
+                    fix="between 0 and 1",
+                )
             if index and value > self.positions[index - 1] + 1e-9:
                 raise SpecdecError(
                     f"acceptance rises from {self.positions[index - 1]} to {value} at position {index + 1}",
@@ -61,7 +68,9 @@ class Acceptance:
     def of_mean_length(cls, length: float, k: int, source: str = "computed") -> Acceptance:
         """A profile of K positions with that mean length: a constant conditional probability that decays by DECAY."""
         if not 1 <= length <= k + 1 + 1e-9:
-            raise SpecdecError(f"mean length {length} with K={k}", code="SD403", path="--mean-length", fix=f"between 1 and {k + 1}")
+            raise SpecdecError(
+                f"mean length {length} with K={k}", code="SD403", path="--mean-length", fix=f"between 1 and {k + 1}"
+            )
         return cls(_profile(round(length, 9), k), source)
 
     @classmethod
@@ -96,9 +105,11 @@ def _positions(first: float, decay: float, k: int) -> tuple[float, ...]:
 
 
 def parse(text: str) -> Acceptance:
-    """"0.8,0.6,0.4" from the command line."""
+    """ "0.8,0.6,0.4" from the command line."""
     parts: Sequence[str] = [p.strip() for p in text.split(",") if p.strip()]
     try:
         return Acceptance(tuple(float(p) for p in parts))
     except ValueError as error:
-        raise SpecdecError(f"acceptance {text!r}", code="SD401", path="--acceptance", fix="numbers with commas between: 0.8,0.6,0.4") from error
+        raise SpecdecError(
+            f"acceptance {text!r}", code="SD401", path="--acceptance", fix="numbers with commas between: 0.8,0.6,0.4"
+        ) from error

@@ -17,7 +17,11 @@ def acceptance_of(
     engine: Engine, k: int, positions: str | None, mean_length: float | None, measured: str | None, task: str = "chat"
 ) -> Acceptance:
     """Acceptance from the one way that was given; an assumption by method where none was. Raises SpecdecError on two ways."""
-    given = [name for name, value in (("--acceptance", positions), ("--mean-length", mean_length), ("--measured", measured)) if value is not None]
+    given = [
+        name
+        for name, value in (("--acceptance", positions), ("--mean-length", mean_length), ("--measured", measured))
+        if value is not None
+    ]
     if len(given) > 1:
         raise SpecdecError(f"{' and '.join(given)} say the same thing twice", code="usage", fix="give one of them")
     if positions is not None:
@@ -26,7 +30,9 @@ def acceptance_of(
         return Acceptance.of_mean_length(mean_length, k, "computed from the mean length")
     if measured is not None:
         batch, speedup = pair(measured)
-        return Acceptance.of_mean_length(length_from_speedup(engine, batch, speedup, k), k, f"computed from {speedup} measured at batch {batch:g}")
+        return Acceptance.of_mean_length(
+            length_from_speedup(engine, batch, speedup, k), k, f"computed from {speedup} measured at batch {batch:g}"
+        )
     method = engine.setup.speculation.method if engine.setup.speculation else "draft_model"
     return assumed(method, task)
 
@@ -38,16 +44,20 @@ def pair(text: str) -> tuple[float, float]:
     except ValueError as error:
         raise SpecdecError(f"--measured {text!r}", code="usage", fix="BATCH=SPEEDUP, for example 1=1.73") from error
     if batch < 1 or speedup <= 0:
-        raise SpecdecError(f"--measured {text!r}", code="SD404", path="--measured", fix="a batch of 1 or more, a speed-up above 0")
+        raise SpecdecError(
+            f"--measured {text!r}", code="SD404", path="--measured", fix="a batch of 1 or more, a speed-up above 0"
+        )
     return batch, speedup
 
 
 def numbers(text: str) -> list[int]:
-    """"1,16,64" as batch sizes. Raises SpecdecError for anything below 1."""
+    """ "1,16,64" as batch sizes. Raises SpecdecError for anything below 1."""
     try:
         values = [int(part) for part in text.split(",") if part.strip()]
     except ValueError as error:
-        raise SpecdecError(f"--batch {text!r}", code="usage", fix="whole numbers with commas between: 1,16,64") from error
+        raise SpecdecError(
+            f"--batch {text!r}", code="usage", fix="whole numbers with commas between: 1,16,64"
+        ) from error
     if not values or min(values) < 1:
         raise SpecdecError(f"batch {min(values, default=0)}", code="SD404", path="--batch", fix="1 or more")
     return values

@@ -67,7 +67,9 @@ def _parsed(name: str, document: str, published: int | None, source: str) -> Mod
 
 
 def from_row(name: str, row: dict[str, Any]) -> Model:
-    return _parsed(name, json.dumps(row["config"], sort_keys=True), row.get("checkpointBytes"), str(row.get("source", "")))
+    return _parsed(
+        name, json.dumps(row["config"], sort_keys=True), row.get("checkpointBytes"), str(row.get("source", ""))
+    )
 
 
 def from_folder(name: str, folder: Path) -> Model:
@@ -89,7 +91,9 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise SpecdecError("no such file", code="unknown-model", file=str(file), fix="a folder that holds config.json") from error
+        raise SpecdecError(
+            "no such file", code="unknown-model", file=str(file), fix="a folder that holds config.json"
+        ) from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise SpecdecError(f"not readable as JSON: {error}", code="bad-model-config", file=str(file)) from error
     if not isinstance(document, dict):
@@ -103,7 +107,7 @@ def from_hub(name: str) -> Model | None:
         return None
     try:
         from huggingface_hub import hf_hub_download
-        from huggingface_hub.utils import disable_progress_bars
+        from huggingface_hub.utils.tqdm import disable_progress_bars
     except ImportError:
         return None
     disable_progress_bars()

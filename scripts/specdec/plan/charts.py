@@ -18,7 +18,9 @@ class Line:
     points: Sequence[tuple[float, float]]
 
 
-def line_chart(lines: Sequence[Line], *, x_label: str, y_label: str, mark: tuple[float, str] | None = None, money: bool = False) -> str:
+def line_chart(
+    lines: Sequence[Line], *, x_label: str, y_label: str, mark: tuple[float, str] | None = None, money: bool = False
+) -> str:
     """Lines over a logarithmic x axis, from zero up. `mark`: a dashed upright at x with words."""
     xs = sorted({x for line in lines for x, _ in line.points})
     top = nice(max(y for line in lines for _, y in line.points) * 1.05)
@@ -31,7 +33,9 @@ def line_chart(lines: Sequence[Line], *, x_label: str, y_label: str, mark: tuple
     def py(y: float) -> float:
         return HEIGHT - BOTTOM - y / top * (HEIGHT - TOP - BOTTOM)
 
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(y_label)} against {escape(x_label)}">']
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(y_label)} against {escape(x_label)}">'
+    ]
     for i in range(5):
         y = top * i / 4
         label = f"${y:,.2f}" if money else f"{y:,.0f}"
@@ -42,16 +46,22 @@ def line_chart(lines: Sequence[Line], *, x_label: str, y_label: str, mark: tuple
         if px(x) - shown > 52:
             shown = px(x)
             parts.append(f'<text x="{px(x):.1f}" y="{HEIGHT - BOTTOM + 24}" text-anchor="middle">{x:g}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle" class="axis">{escape(x_label)}</text>')
+    parts.append(
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle" class="axis">{escape(x_label)}</text>'
+    )
     if mark and xs[0] <= mark[0] <= xs[-1]:
         x = px(mark[0])
         side, offset = ("end", -6) if x > WIDTH * 0.6 else ("start", 6)
         parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" class="mark"/>')
-        parts.append(f'<text x="{x + offset:.1f}" y="{TOP + 12}" text-anchor="{side}" class="markText">{escape(mark[1])}</text>')
+        parts.append(
+            f'<text x="{x + offset:.1f}" y="{TOP + 12}" text-anchor="{side}" class="markText">{escape(mark[1])}</text>'
+        )
     for line in lines:
         path = " ".join(f"{'M' if i == 0 else 'L'}{px(x):.1f},{py(y):.1f}" for i, (x, y) in enumerate(line.points))
         parts.append(f'<path d="{path}" fill="none" stroke="{COLORS[line.arm]}" stroke-width="2.5"{dashes(line.arm)}/>')
-        parts += [f'<circle cx="{px(x):.1f}" cy="{py(y):.1f}" r="3.2" fill="{COLORS[line.arm]}"/>' for x, y in line.points]
+        parts += [
+            f'<circle cx="{px(x):.1f}" cy="{py(y):.1f}" r="3.2" fill="{COLORS[line.arm]}"/>' for x, y in line.points
+        ]
     return "".join(parts) + "</svg>"
 
 
@@ -61,7 +71,11 @@ def dashes(arm: str) -> str:
 
 
 def legend(arms: Sequence[str]) -> str:
-    return '<p class="legend">' + "".join(f'<span><i style="background:{COLORS[a]}"></i>{NAMES[a]}</span>' for a in arms) + "</p>"
+    return (
+        '<p class="legend">'
+        + "".join(f'<span><i style="background:{COLORS[a]}"></i>{NAMES[a]}</span>' for a in arms)
+        + "</p>"
+    )
 
 
 def nice(value: float) -> float:
@@ -84,22 +98,35 @@ def memory_bar(rank: dict[str, float]) -> str:
     total = rank["total_gib"]
     parts_sum = sum(max(0.0, rank[key]) for key, _, _ in BAR_PARTS)
     scale = 600 / max(total, parts_sum)
-    out = ['<svg viewBox="0 0 640 84" role="img" aria-label="memory of one GPU">', f'<rect x="20" y="14" width="{total * scale:.1f}" height="34" fill="#eceff3" rx="3"/>']
+    out = [
+        '<svg viewBox="0 0 640 84" role="img" aria-label="memory of one GPU">',
+        f'<rect x="20" y="14" width="{total * scale:.1f}" height="34" fill="#eceff3" rx="3"/>',
+    ]
     x = 20.0
     for key, name, color in BAR_PARTS:
         width = max(0.0, rank[key]) * scale
         if width <= 0:
             continue
-        out.append(f'<rect x="{x:.1f}" y="14" width="{width:.1f}" height="34" fill="{color}"><title>{name} {rank[key]:.1f} GiB</title></rect>')
+        out.append(
+            f'<rect x="{x:.1f}" y="14" width="{width:.1f}" height="34" fill="{color}"><title>{name} {rank[key]:.1f} GiB</title></rect>'
+        )
         if width > 34:
-            out.append(f'<text x="{x + width / 2:.1f}" y="36" text-anchor="middle" class="inBar">{rank[key]:.1f}</text>')
+            out.append(
+                f'<text x="{x + width / 2:.1f}" y="36" text-anchor="middle" class="inBar">{rank[key]:.1f}</text>'
+            )
         x += width
     budget = 20 + rank["budget_gib"] * scale
     out.append(f'<line x1="{budget:.1f}" x2="{budget:.1f}" y1="6" y2="56" class="budget"/>')
-    out.append(f'<text x="{budget - 4:.1f}" y="76" text-anchor="end" class="small">budget {rank["budget_gib"]:.1f} of {total:.1f} GiB</text>')
+    out.append(
+        f'<text x="{budget - 4:.1f}" y="76" text-anchor="end" class="small">budget {rank["budget_gib"]:.1f} of {total:.1f} GiB</text>'
+    )
     return "".join(out) + "</svg>"
 
 
 def bar_legend(rank: dict[str, float]) -> str:
-    items = [f'<span><i style="background:{color}"></i>{name} {rank[key]:.1f} GiB</span>' for key, name, color in BAR_PARTS if abs(rank[key]) > 0.005]
+    items = [
+        f'<span><i style="background:{color}"></i>{name} {rank[key]:.1f} GiB</span>'
+        for key, name, color in BAR_PARTS
+        if abs(rank[key]) > 0.005
+    ]
     return '<p class="legend">' + "".join(items) + "</p>"

@@ -27,7 +27,12 @@ def pair_findings(setup: Setup) -> list[Finding]:
     found = [*pipeline(setup), *budget(setup, spec)]
     draft = spec.draft
     if draft is not None and spec.method != "mtp":
-        found += [*vocabulary(setup.target, draft, spec), *hidden(setup.target, draft, spec), *positions(setup, draft, spec), *parallel(setup, spec)]
+        found += [
+            *vocabulary(setup.target, draft, spec),
+            *hidden(setup.target, draft, spec),
+            *positions(setup, draft, spec),
+            *parallel(setup, spec),
+        ]
         if spec.method == "draft_model":
             found += family(setup.target, draft)
     if spec.method == "eagle3" and setup.target.family in NO_EAGLE3:
@@ -41,8 +46,17 @@ def vocabulary(target: Model, draft: Model, spec: Speculation) -> list[Finding]:
         return []
     gap = abs(target.vocab - draft.vocab)
     padded = " (padding alone: the tokenizer may be the same, but the engine compares these)" if gap <= 1024 else ""
-    fix = f"a draft with {target.vocab}, an EAGLE-3 head, or n-gram" if spec.method == "draft_model" else "a head trained for this target"
-    return [("SD202", f"vocabulary {target.vocab} of {target.name} and {draft.vocab} of {draft.name} differ by {gap}{padded}: {fix}")]
+    fix = (
+        f"a draft with {target.vocab}, an EAGLE-3 head, or n-gram"
+        if spec.method == "draft_model"
+        else "a head trained for this target"
+    )
+    return [
+        (
+            "SD202",
+            f"vocabulary {target.vocab} of {target.name} and {draft.vocab} of {draft.name} differ by {gap}{padded}: {fix}",
+        )
+    ]
 
 
 def hidden(target: Model, draft: Model, spec: Speculation) -> list[Finding]:
@@ -52,7 +66,12 @@ def hidden(target: Model, draft: Model, spec: Speculation) -> list[Finding]:
     states = draft.config.get("target_hidden_size") or draft.hidden
     if states == target.hidden:
         return []
-    return [("SD203", f"{draft.name} reads hidden states of {states}, {target.name} has {target.hidden}: the head is another target's")]
+    return [
+        (
+            "SD203",
+            f"{draft.name} reads hidden states of {states}, {target.name} has {target.hidden}: the head is another target's",
+        )
+    ]
 
 
 def positions(setup: Setup, draft: Model, spec: Speculation) -> list[Finding]:
@@ -75,11 +94,21 @@ def parallel(setup: Setup, spec: Speculation) -> list[Finding]:
     if not spec.draft_tp or spec.draft_tp == setup.tp:
         return []
     if spec.method == "draft_model" and setup.release >= SAME_TP_FROM:
-        return [("SD210", f"vLLM {setup.version} runs a draft model at the target's tensor parallel size {setup.tp} alone, not {spec.draft_tp}")]
+        return [
+            (
+                "SD210",
+                f"vLLM {setup.version} runs a draft model at the target's tensor parallel size {setup.tp} alone, not {spec.draft_tp}",
+            )
+        ]
     if spec.draft_tp not in (1, setup.tp):
         return [("SD210", f"a draft tensor parallel size of {spec.draft_tp}: 1 or {setup.tp}")]
     if setup.runner != "v0":
-        return [("SD211", f"a draft tensor parallel size of {spec.draft_tp} is ignored for a head: it is split over {setup.tp}")]
+        return [
+            (
+                "SD211",
+                f"a draft tensor parallel size of {spec.draft_tp} is ignored for a head: it is split over {setup.tp}",
+            )
+        ]
     return []
 
 
@@ -94,7 +123,9 @@ def budget(setup: Setup, spec: Speculation) -> list[Finding]:
     if not SLOTS_FROM <= setup.release < SLOTS_BEFORE:
         return []
     # SpeculativeConfig.max_num_new_slots_for_drafting: one a masked token in parallel drafting, one more for a draft model.
-    slots = {"dflash": spec.k - 1, "dspark": spec.k - 1, "p_eagle": spec.k - 1, "pard": spec.k, "draft_model": 1}.get(spec.method, 0)
+    slots = {"dflash": spec.k - 1, "dspark": spec.k - 1, "p_eagle": spec.k - 1, "pard": spec.k, "draft_model": 1}.get(
+        spec.method, 0
+    )
     left = setup.max_num_batched_tokens - slots * setup.max_num_seqs
     if slots and left <= 0:
         need = slots * setup.max_num_seqs + 8192
@@ -110,11 +141,19 @@ def family(target: Model, draft: Model) -> list[Finding]:
     return [("SD214", f"{target.name} and {draft.name} are of different tokenizer families ({known[0]}, {known[1]})")]
 
 
-TOKENIZERS = {"llama": None, "qwen2": "qwen", "qwen3": "qwen", "qwen2_moe": "qwen", "qwen3_moe": "qwen", "gemma3": "gemma", "gemma3_text": "gemma", "gpt_oss": "harmony"}
+TOKENIZERS = {
+    "llama": None,
+    "qwen2": "qwen",
+    "qwen3": "qwen",
+    "qwen2_moe": "qwen",
+    "qwen3_moe": "qwen",
+    "gemma3": "gemma",
+    "gemma3_text": "gemma",
+    "gpt_oss": "harmony",
+}
 
 
 def tokenizer(model: Model) -> str | None:
     if model.family == "llama":
         return {128256: "llama3", 32000: "llama2"}.get(model.vocab)
     return TOKENIZERS.get(model.family)
-

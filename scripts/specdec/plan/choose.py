@@ -103,7 +103,9 @@ def ranges(best: Callable[[int], int], most_batch: int) -> tuple[Range, ...]:
             found.append(Range(size, last, limit))
     while len(found) > MOST_RANGES:
         # Merge the neighbours whose K differ least; the wider range keeps its K.
-        at = min(range(len(found) - 1), key=lambda i: (found[i].tokens - found[i + 1].tokens, found[i].last / found[i].first))
+        at = min(
+            range(len(found) - 1), key=lambda i: (found[i].tokens - found[i + 1].tokens, found[i].last / found[i].first)
+        )
         left, right = found[at], found[at + 1]
         wider = left if left.last / left.first >= right.last / right.first else right
         found[at : at + 2] = [Range(left.first, right.last, wider.tokens)]
@@ -138,22 +140,39 @@ def schedule_ms(engine: Engine, acceptance: Acceptance, batch: int, schedule: Se
     return time_ms(engine, acceptance, batch, k) + tax / length, k
 
 
+# How far a single measured step is off (relative), and how far the computed cost of a speculative token.
+MEASUREMENT_ERROR, PRIOR_ERROR = 0.06, 0.5
+
+
 @dataclass(frozen=True)
 class TwoPoints:
-    """Milliseconds of a step as a + b K, from two measured times per output token."""
+    """Milliseconds of a step as fixed + each x K, from two measured times per output token."""
 
     fixed: float
     each: float
 
     @classmethod
-    def of(cls, points: Sequence[tuple[int, float]], acceptance: Acceptance) -> TwoPoints:
-        """points: (K, ms a token), K=0 without speculation. Raises ValueError on fewer than two different K."""
+    def of(
+        cls, points: Sequence[tuple[int, float]], acceptance: Acceptance, expected_share: float | None = None
+    ) -> TwoPoints:
+        """points: (K, ms a token), K=0 without speculation. Raises ValueError on fewer than two different K.
+
+        expected_share: what a speculative token should cost, as a share of a step without (the planner's own figure, or
+        the draft's size over the target's). Two close K measure a slope badly; it is then weighed by both errors.
+        """
         steps = sorted({k: ms * (acceptance.mean_length(k) if k else 1.0) for k, ms in points}.items())
         if len(steps) < 2:
             raise ValueError("two different K are needed")
         (k0, t0), (k1, t1) = steps[0], steps[-1]
-        each = max((t1 - t0) / (k1 - k0), 0.0)
-        return cls(t0 - each * k0, each)
+        each = (t1 - t0) / (k1 - k0)
+        if expected_share is not None:
+            expected = expected_share * t0
+            measured_weight = ((k1 - k0) / (MEASUREMENT_ERROR * math.hypot(t0, t1))) ** 2
+            expected_weight = 1 / (PRIOR_ERROR * expected) ** 2
+            each = (each * measured_weight + expected * expected_weight) / (measured_weight + expected_weight)
+        each = max(each, 0.0)
+        middle, at = (t0 + t1) / 2, (k0 + k1) / 2
+        return cls(middle - each * at, each)
 
     def ms(self, k: int, acceptance: Acceptance) -> float:
         return (self.fixed + self.each * k) / (acceptance.mean_length(k) if k else 1.0)

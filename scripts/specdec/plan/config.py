@@ -83,9 +83,14 @@ class Config:
         """A field that has to be a positive whole number. Raises SpecdecError where it is missing or is not one."""
         value = self.get(*names)
         if value is None:
-            raise self.error(names[0], f"config.json of {self.name} has no {names[0]} and {self.family or 'its family'} has no default")
+            raise self.error(
+                names[0],
+                f"config.json of {self.name} has no {names[0]} and {self.family or 'its family'} has no default",
+            )
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise self.error(names[0], f"{names[0]} is {value!r} in config.json of {self.name}: a positive whole number is needed")
+            raise self.error(
+                names[0], f"{names[0]} is {value!r} in config.json of {self.name}: a positive whole number is needed"
+            )
         return value
 
     def flag(self, name: str) -> bool:

@@ -73,10 +73,25 @@ def price(
         )  # fmt: skip
     if provisioning and not any(provisioning in m["provisioning"] for m in fitting.values()):
         ways = sorted({w for m in fitting.values() for w in m["provisioning"]})
-        raise SpecdecError(f"{machine or accelerator} cannot be bought as {provisioning}", code="SD502", path="provisioning", fix="one of " + ", ".join(ways))
+        raise SpecdecError(
+            f"{machine or accelerator} cannot be bought as {provisioning}",
+            code="SD502",
+            path="provisioning",
+            fix="one of " + ", ".join(ways),
+        )
     if dollars_per_hour is not None:
         (where, name), shape = min(fitting.items(), key=lambda item: item[1]["count"])
-        return Price(where, name, region or "", provisioning or "", dollars_per_hour, shape["count"] // gpus, "given", False, "--price")
+        return Price(
+            where,
+            name,
+            region or "",
+            provisioning or "",
+            dollars_per_hour,
+            shape["count"] // gpus,
+            "given",
+            False,
+            "--price",
+        )
     found = [
         Price(r["cloud"], r["machine"], r["region"], r["provisioning"], float(r["dollarsPerHour"]), fitting[r["cloud"], r["machine"]]["count"] // gpus,
               str(r["date"]), bool(r["approximate"]), str(r["source"]))
@@ -85,7 +100,9 @@ def price(
     ]  # fmt: skip
     if not found:
         what = " ".join(filter(None, (cloud, machine or accelerator, region, provisioning)))
-        raise SpecdecError(f"no price of {what}", code="SD503", file="files/prices.yaml", fix="--price DOLLARS_PER_HOUR of the machine")
+        raise SpecdecError(
+            f"no price of {what}", code="SD503", file="files/prices.yaml", fix="--price DOLLARS_PER_HOUR of the machine"
+        )
     if provisioning is None:
         best = min(PREFERRED.index(p.provisioning) for p in found)
         found = [p for p in found if PREFERRED.index(p.provisioning) == best]

@@ -57,7 +57,9 @@ class Batching:
     tokens: int
 
 
-def lookup(rows: list[dict[str, Any]], version: Version, runner: str, gpu: str = "", gib: float = 0.0) -> dict[str, Any]:
+def lookup(
+    rows: list[dict[str, Any]], version: Version, runner: str, gpu: str = "", gib: float = 0.0
+) -> dict[str, Any]:
     for row in rows:
         if (
             row.get("runner", runner) == runner
@@ -104,4 +106,6 @@ def hybrid_kv(version: Version, runner: str) -> bool:
 def captured_sizes(seqs: int) -> int:
     """Batch sizes that get a CUDA graph: 1, 2, 4, every 8 to 256, every 16 to 512, no more than twice the sequences."""
     most = min(2 * seqs, 512)
-    return len([n for n in (1, 2, 4) if n <= most]) + len(range(8, min(most, 255) + 1, 8)) + len(range(256, most + 1, 16))
+    return (
+        len([n for n in (1, 2, 4) if n <= most]) + len(range(8, min(most, 255) + 1, 8)) + len(range(256, most + 1, 16))
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from specdec import facts
@@ -39,7 +39,7 @@ class Wishes:
     sale         dollars that a million output tokens are sold for
     """
 
-    load: Load = Load()
+    load: Load = field(default_factory=Load)
     task: str = "chat"
     acceptance: Acceptance | None = None
     concurrency: int = 50
@@ -103,13 +103,20 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
     choice = choose.choose(engine, accepted, batch=at, most_batch=setup.max_num_seqs) if accepted else None
     scheduled = choice.schedule if choice and schedule_allowed(setup) and len(choice.schedule) > 1 else ()
     static = (choice.static or (spec.k if spec else 0)) if choice else 0
-    point_rows = serving.points(engine, accepted, list(BATCHES), most=most, static=static, schedule=scheduled, prefix_hits=wishes.prefix_hits)
+    point_rows = serving.points(
+        engine, accepted, list(BATCHES), most=most, static=static, schedule=scheduled, prefix_hits=wishes.prefix_hits
+    )
     curve = serving.points(
         engine, accepted, [b for b in CURVE if b <= setup.max_num_seqs], most=most, static=static, schedule=scheduled, prefix_hits=wishes.prefix_hits
     )  # fmt: skip
     method = spec.method if spec else None
     out: dict[str, Any] = {
-        "load": {"input_len": wishes.load.input_len, "output_len": wishes.load.output_len, "prefix_hits": wishes.prefix_hits, "concurrency": at},
+        "load": {
+            "input_len": wishes.load.input_len,
+            "output_len": wishes.load.output_len,
+            "prefix_hits": wishes.prefix_hits,
+            "concurrency": at,
+        },
         "requests_at_once": most,
         "speed": [speed_row(p, method) for p in point_rows],
         "curve": [speed_row(p, method) for p in curve],

@@ -18,7 +18,10 @@ def is_head(config: dict[str, Any]) -> bool:
 def kind(config: dict[str, Any]) -> str | None:
     """eagle3, eagle or medusa where config.json is a head's, else None."""
     names = " ".join(str(a) for a in config.get("architectures") or []).lower()
-    model_type, speculators = str(config.get("model_type") or "").lower(), str(config.get("speculators_model_type") or "").lower()
+    model_type, speculators = (
+        str(config.get("model_type") or "").lower(),
+        str(config.get("speculators_model_type") or "").lower(),
+    )
     if "eagle3" in names or "eagle3" in speculators or "draft_vocab_size" in config:
         return "eagle3"
     if "eagle" in names or model_type == "eagle" or speculators == "eagle":
@@ -37,13 +40,17 @@ def parse_head(name: str, config: dict[str, Any], *, source: str = "", published
     which = kind(config)
     if which == "medusa":
         return medusa(name, config, source)
-    flat = dict(config.get("transformer_layer_config") or {}) | config if "transformer_layer_config" in config else config
+    flat = (
+        dict(config.get("transformer_layer_config") or {}) | config if "transformer_layer_config" in config else config
+    )
     flat = {"num_hidden_layers": 1, **{k: v for k, v in flat.items() if k != "layer_types"}}
     base = parse(name, flat, source=source)
     h, i, d = base.hidden, base.intermediate, base.head_dim
     if which != "eagle3":
         body = [w for w in base.weights if w.part not in ("embed", "head")]
-        return replace(base, family="eagle", weights=(*body, Weight("other", 2 * h * h, "copy")), checkpoint_bytes=published_bytes)
+        return replace(
+            base, family="eagle", weights=(*body, Weight("other", 2 * h * h, "copy")), checkpoint_bytes=published_bytes
+        )
     target_hidden = config.get("target_hidden_size") or h
     draft_vocab = config.get("draft_vocab_size") or base.vocab
     n = base.layers
@@ -69,14 +76,19 @@ def owns_embedding(config: dict[str, Any]) -> bool:
 
 def with_embedding(head: Model) -> Model:
     """The same head with an embedding table of its own."""
-    return replace(head, weights=(*head.weights, Weight("embed", head.vocab * head.hidden, "split", head.vocab, head.hidden)))
+    return replace(
+        head, weights=(*head.weights, Weight("embed", head.vocab * head.hidden, "split", head.vocab, head.hidden))
+    )
 
 
 def medusa(name: str, config: dict[str, Any], source: str) -> Model:
     """Medusa heads: each `num_layers` residual blocks and an output head over the whole vocabulary. No attention, no KV cache."""
     c = Config.of(name, config)
     h, vocab = c.number("hidden_size"), c.number("vocab_size")
-    heads, layers = c.get("num_heads", "medusa_num_heads", default=5), c.get("num_layers", "medusa_num_layers", default=1)
+    heads, layers = (
+        c.get("num_heads", "medusa_num_heads", default=5),
+        c.get("num_layers", "medusa_num_layers", default=1),
+    )
     return Model(
         name=name, family="medusa", architectures=tuple(c.architectures), hidden=h, intermediate=h, layers=heads, heads=1, head_dim=h,
         kv_heads=1, vocab=vocab, max_positions=0, tied=False, dtype=c.dtype, kv=(), source=source, config=config,
@@ -93,14 +105,20 @@ def mtp(target: Model) -> Model | None:
         return None
     config = Config.of(target.name, target.config)
     n = target.mtp_layers
-    text = {k: v for k, v in config.text.items() if k not in ("first_k_dense_replace", "mlp_only_layers", "full_attention_interval", "num_kv_shared_layers")}
+    text = {
+        k: v
+        for k, v in config.text.items()
+        if k not in ("first_k_dense_replace", "mlp_only_layers", "full_attention_interval", "num_kv_shared_layers")
+    }
     text |= {"num_hidden_layers": n, "first_k_dense_replace": 0}
     last = target.kv[0].kind == "mla"
     if last:
         text.pop("layer_types", None)
     else:
         text["layer_types"] = ["full_attention"] * n
-    layer = parse(f"{target.name} (MTP)", {**text, "architectures": list(target.architectures), "model_type": config.family})
+    layer = parse(
+        f"{target.name} (MTP)", {**text, "architectures": list(target.architectures), "model_type": config.family}
+    )
     body = [w for w in layer.weights if w.part not in ("embed", "head", "vision")]
     joined = Weight("attention", n * 2 * target.hidden * target.hidden, "copy", target.hidden, 2 * target.hidden)
     return replace(layer, family="mtp", weights=(*body, joined), quantization=target.quantization, mtp_layers=0)

@@ -66,13 +66,20 @@ def verdict(doc: dict[str, Any]) -> str:
     facts.append((f"{best['tpot_ms']:.1f} ms", f"a token at {best['batch']} requests"))
     if doc["method"]:
         facts.append((f"{best['speedup']:.2f} x", "faster than without"))
-        facts.append((f"K = {tokens['static']}" if tokens["static"] else "none", f"best at {doc['load']['concurrency']} requests"))
+        facts.append(
+            (
+                f"K = {tokens['static']}" if tokens["static"] else "none",
+                f"best at {doc['load']['concurrency']} requests",
+            )
+        )
     if doc["cost"]:
         row = min(doc["cost"]["per_million_output_tokens"], key=lambda r: abs(r["concurrency"] - best["batch"]))
         facts.append((f"${row.get(best['arm'], row['baseline']):.2f}", "a million output tokens"))
     cells = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in facts)
     if doc["fits"]:
-        text = f"<b class=word>It fits.</b> KV cache of {doc['ranks'][doc['deciding_rank']]['kv_cache_gib']:.1f} GiB a GPU"
+        text = (
+            f"<b class=word>It fits.</b> KV cache of {doc['ranks'][doc['deciding_rank']]['kv_cache_gib']:.1f} GiB a GPU"
+        )
         text += f"; the draft costs {escape(doc['draft_cost']['text'])}." if doc.get("draft_cost") else "."
         return f"<section class=verdict>{text}<div class=facts>{cells}</div></section>"
     reasons = "".join(f"<p>{escape(r)}.</p>" for r in doc["reasons"])
@@ -163,7 +170,11 @@ def numbers(doc: dict[str, Any]) -> str:
         for r in doc["speed"]
     )
     schedule = doc["num_speculative_tokens"]["schedule"]
-    text = "<p>K by load: " + ", ".join(f"{r['from']} to {r['to']} requests: {r['tokens']}" for r in schedule) + ".</p>" if schedule else ""
+    text = (
+        "<p>K by load: " + ", ".join(f"{r['from']} to {r['to']} requests: {r['tokens']}" for r in schedule) + ".</p>"
+        if schedule
+        else ""
+    )
     return f"<section><h2>The numbers</h2><div class=scroll><table>{head}{body}</table></div>{text}</section>"
 
 
@@ -178,13 +189,24 @@ def claims(doc: dict[str, Any]) -> str:
 def warnings(doc: dict[str, Any]) -> str:
     if not doc["warnings"]:
         return ""
-    items = "".join(f"<li>{escape(w['message'])} <span class=how>[{escape(w['code'])}]</span></li>" for w in doc["warnings"])
+    items = "".join(
+        f"<li>{escape(w['message'])} <span class=how>[{escape(w['code'])}]</span></li>" for w in doc["warnings"]
+    )
     return f"<section class=warn><h2>Before you deploy</h2><ul>{items}</ul></section>"
 
 
 def sources(doc: dict[str, Any]) -> str:
     accepted = doc["acceptance"]
-    rows = ["Weights and KV bytes: computed, exact for published configurations.", "KV cache: fitted to real engine logs, band as shown."]
+    rows = [
+        "Weights and KV bytes: computed, exact for published configurations.",
+        "KV cache: fitted to real engine logs, band as shown.",
+    ]
     if accepted:
-        rows.append(f"Acceptance: {accepted['source']}; {accepted['mean_length']:.2f} tokens a step, by position {', '.join(f'{a:.2f}' for a in accepted['by_position'])}.")
-    return "<section><h2>What these figures are</h2><ul>" + "".join(f"<li>{escape(r)}</li>" for r in rows) + "</ul></section>"
+        rows.append(
+            f"Acceptance: {accepted['source']}; {accepted['mean_length']:.2f} tokens a step, by position {', '.join(f'{a:.2f}' for a in accepted['by_position'])}."
+        )
+    return (
+        "<section><h2>What these figures are</h2><ul>"
+        + "".join(f"<li>{escape(r)}</li>" for r in rows)
+        + "</ul></section>"
+    )

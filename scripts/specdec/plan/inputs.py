@@ -12,21 +12,32 @@ if TYPE_CHECKING:
     from specdec.manifests import EngineWorkload
 
 
-def engines_of(what: list[str], values: list[Path], set_values: list[str], engine_version: str | None = None) -> list[EngineWorkload]:
+def engines_of(
+    what: list[str], values: list[Path], set_values: list[str], engine_version: str | None = None
+) -> list[EngineWorkload]:
     """The engines of an environment (rendered), of values files (rendered) or of manifests. Raises SpecdecError on none."""
     from specdec import manifests
 
     parsed = [manifest for text, file in texts(what, values, set_values) for manifest in manifests.parse(text, file)]
     found = manifests.engines(parsed, engine_version)
     if not found:
-        raise SpecdecError("no vLLM engine in these manifests", code="no-engine", file=what[0] if what else None, fix="a workload whose container runs vLLM's API server")
+        raise SpecdecError(
+            "no vLLM engine in these manifests",
+            code="no-engine",
+            file=what[0] if what else None,
+            fix="a workload whose container runs vLLM's API server",
+        )
     return found
 
 
 def texts(what: list[str], values: list[Path], set_values: list[str]) -> list[tuple[str, str]]:
     files = [w for w in what if w == "-" or w.endswith((".yaml", ".yml", ".json")) or Path(w).is_file()]
     if files and (values or set_values):
-        raise SpecdecError("manifests and values together", code="usage", fix="values are rendered into manifests: give the one or the other")
+        raise SpecdecError(
+            "manifests and values together",
+            code="usage",
+            fix="values are rendered into manifests: give the one or the other",
+        )
     if files and len(files) == len(what):
         return [(sys.stdin.read() if f == "-" else read(Path(f)), "<stdin>" if f == "-" else f) for f in files]
     from specdec import helm

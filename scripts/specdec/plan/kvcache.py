@@ -110,7 +110,9 @@ def window_blocks(setup: Setup, group: CacheLayers, length: int) -> int:
 
 def hybrid_linear(setup: Setup, groups: list[CacheLayers], blocks: int) -> float:
     """Attention layers by the token, linear layers one state a sequence (and one for each token that may be rejected)."""
-    attention = sum(g.layers.count * g.bytes_per_token for g in groups if g.layers.kind != "linear") * blocks * BLOCK_SIZE
+    attention = (
+        sum(g.layers.count * g.bytes_per_token for g in groups if g.layers.kind != "linear") * blocks * BLOCK_SIZE
+    )
     k = setup.speculation.k if setup.speculation else 0
     state = 0.0
     for g in groups:

@@ -11,22 +11,43 @@ def report(documents: list[dict[str, Any]]) -> str:
 
 def page(doc: dict[str, Any]) -> str:
     rank = doc["ranks"][doc["deciding_rank"]]
-    lines = [f"## {doc['engine']}: {'fits' if doc['fits'] else 'does not fit'}", "", f"{doc['target']}" + (f" with {doc['draft']}" if doc["draft"] else "") + f" on {doc['tensor_parallel_size']} x {doc['accelerator']}, vLLM {doc['engine_version']}.", ""]
-    lines += [f"- {reason}" for reason in doc["reasons"]] + [f"- would fit: {change}" for change in doc["changes_that_fit"]]
+    lines = [
+        f"## {doc['engine']}: {'fits' if doc['fits'] else 'does not fit'}",
+        "",
+        f"{doc['target']}"
+        + (f" with {doc['draft']}" if doc["draft"] else "")
+        + f" on {doc['tensor_parallel_size']} x {doc['accelerator']}, vLLM {doc['engine_version']}.",
+        "",
+    ]
+    lines += [f"- {reason}" for reason in doc["reasons"]] + [
+        f"- would fit: {change}" for change in doc["changes_that_fit"]
+    ]
     lines += ["", "| GiB a GPU | |", "|---|---:|"]
     for key, name in (
         ("budget_gib", "budget"), ("target_weights_gib", "target weights"), ("draft_weights_gib", "draft weights"), ("activation_gib", "activations"),
         ("non_torch_gib", "driver"), ("cuda_graph_gib", "CUDA graphs"), ("kv_cache_gib", "KV cache"),
     ):  # fmt: skip
         lines.append(f"| {name} | {rank[key]:.2f} |")
-    lines += ["", f"{doc['kv_cache_tokens']:,} tokens of KV cache, {doc['max_concurrency']:.1f} sequences of {doc['max_model_len']:,}.", ""]
+    lines += [
+        "",
+        f"{doc['kv_cache_tokens']:,} tokens of KV cache, {doc['max_concurrency']:.1f} sequences of {doc['max_model_len']:,}.",
+        "",
+    ]
     lines += ["| requests | arm | K | ms a token | speed-up | tokens/s |", "|---:|---|---:|---:|---:|---:|"]
-    lines += [f"| {r['batch']} | {r['arm']} | {r['k'] or ''} | {r['tpot_ms']:.2f} | {r['speedup']:.2f} | {r['tokens_per_second']:,.0f} |" for r in doc["speed"]]
+    lines += [
+        f"| {r['batch']} | {r['arm']} | {r['k'] or ''} | {r['tpot_ms']:.2f} | {r['speedup']:.2f} | {r['tokens_per_second']:,.0f} |"
+        for r in doc["speed"]
+    ]
     if doc["acceptance"]:
         lines += ["", f"Acceptance {doc['acceptance']['source']}."]
     if cost := doc["cost"]:
-        lines += ["", f"{cost['cloud']} {cost['machine']}, {cost['provisioning']}: ${cost['engine_dollars_per_hour']:.2f} an hour an engine (price of {cost['price_date']})."]
+        lines += [
+            "",
+            f"{cost['cloud']} {cost['machine']}, {cost['provisioning']}: ${cost['engine_dollars_per_hour']:.2f} an hour an engine (price of {cost['price_date']}).",
+        ]
     if found := doc.get("claims"):
-        lines += ["", f"Published claims about this pair ({found['source']}; unverified) cannot all hold:", ""] + [f"- {o}" for o in found["objections"]]
+        lines += ["", f"Published claims about this pair ({found['source']}; unverified) cannot all hold:", ""] + [
+            f"- {o}" for o in found["objections"]
+        ]
     lines += [""] + [f"> {w['code']}: {w['message']}" for w in doc["warnings"]]
     return "\n".join(lines).rstrip() + "\n"

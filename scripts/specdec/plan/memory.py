@@ -96,10 +96,22 @@ def forward_peak(setup: Setup, size: int) -> float:
     t, target = setup.max_num_batched_tokens, setup.target
     wide = target.intermediate
     if target.experts:
-        wide = max(target.expert_intermediate * target.experts_per_token, target.intermediate if not target.experts else 0)
+        wide = max(
+            target.expert_intermediate * target.experts_per_token, target.intermediate if not target.experts else 0
+        )
         experts = target.experts_per_token * max(2 * target.expert_intermediate // setup.tp, target.hidden)
-        return t * (experts + target.experts_per_token * target.expert_intermediate // setup.tp + HIDDEN_TENSORS * target.hidden) * size
-    image = min(t, target.mm_tokens * max(1, t // max(1, target.mm_tokens))) if target.mm_tokens and setup.multimodal else 0
+        return (
+            t
+            * (
+                experts
+                + target.experts_per_token * target.expert_intermediate // setup.tp
+                + HIDDEN_TENSORS * target.hidden
+            )
+            * size
+        )
+    image = (
+        min(t, target.mm_tokens * max(1, t // max(1, target.mm_tokens))) if target.mm_tokens and setup.multimodal else 0
+    )
     return (t * (MLP_TENSORS * wide / setup.tp + HIDDEN_TENSORS * target.hidden) + image * 2 * target.hidden) * size
 
 
@@ -108,7 +120,9 @@ def sampling_peak(setup: Setup, size: int, rank: int) -> float:
     if setup.runner == "v0" and rank > 0:
         return 0.0
     # The V2 runner's dummy requests ask for neither top-k nor top-p.
-    copies = {"sort": CONSTANTS.sort_copies, "kernel": CONSTANTS.kernel_copies, "none": 0.0}[defaults.sampler(setup.release, setup.runner)]
+    copies = {"sort": CONSTANTS.sort_copies, "kernel": CONSTANTS.kernel_copies, "none": 0.0}[
+        defaults.sampler(setup.release, setup.runner)
+    ]
     seqs = min(setup.max_num_seqs, setup.max_num_batched_tokens)
     return seqs * setup.target.vocab * (4 * copies + size)
 
@@ -154,13 +168,17 @@ def plan_rank(setup: Setup, rank: int) -> Rank:
     if setup.kv_cache_memory_bytes:
         fixed = setup.kv_cache_memory_bytes / GIB
         return Rank(rank, total, budget, target, draft, act, other, graphs, inside, fixed, (fixed, fixed))
-    return Rank(rank, total, budget, target, draft, act, other, graphs, inside, kv, band(setup, kv, act, other, graphs, target))
+    return Rank(
+        rank, total, budget, target, draft, act, other, graphs, inside, kv, band(setup, kv, act, other, graphs, target)
+    )
 
 
 def band(setup: Setup, kv: float, act: float, other: float, graphs: float, target: float) -> tuple[float, float]:
     """Where the value lies in four cases of five: the spread of each term, as independent errors."""
     del setup
-    half = math.sqrt((0.12 * act) ** 2 + (0.3 * other) ** 2 + (0.3 * graphs) ** 2 + (0.01 * target) ** 2 + CONSTANTS.spread**2)
+    half = math.sqrt(
+        (0.12 * act) ** 2 + (0.3 * other) ** 2 + (0.3 * graphs) ** 2 + (0.01 * target) ** 2 + CONSTANTS.spread**2
+    )
     return kv - half, kv + half
 
 

@@ -105,20 +105,34 @@ def parse(name: str, whole: dict[str, Any], *, checkpoint_bytes: int | None = No
     head_dim = config.get("head_dim")
     if head_dim is None:
         if hidden % heads:
-            raise config.error("head_dim", f"hidden_size {hidden} is not a multiple of num_attention_heads {heads}, and head_dim is missing")
+            raise config.error(
+                "head_dim",
+                f"hidden_size {hidden} is not a multiple of num_attention_heads {heads}, and head_dim is missing",
+            )
         head_dim = hidden // heads
     if kv_heads > heads or heads % kv_heads:
         raise config.error("num_key_value_heads", f"{heads} attention heads cannot share {kv_heads} key-value heads")
     moe = mixture(config)
     tied = config.flag("tie_word_embeddings")
-    shape = Shape(hidden, layers, heads, kv_heads, head_dim, config.get("intermediate_size", default=moe.intermediate if moe else None))
+    shape = Shape(
+        hidden,
+        layers,
+        heads,
+        kv_heads,
+        head_dim,
+        config.get("intermediate_size", default=moe.intermediate if moe else None),
+    )
     kinds = layer_kinds(config, layers)
     weights = [
         Weight("embed", vocab * hidden, "split", vocab, hidden),
         *([] if tied else [Weight("head", vocab * hidden, "split", vocab, hidden)]),
         *attention_weights(config, shape, kinds),
         *mlp_weights(config, shape, moe),
-        Weight("other", (4 if config.family.startswith(("gemma2", "gemma3", "gemma4")) else 2) * layers * hidden + hidden, "copy"),
+        Weight(
+            "other",
+            (4 if config.family.startswith(("gemma2", "gemma3", "gemma4")) else 2) * layers * hidden + hidden,
+            "copy",
+        ),
         *vision_weights(config),
     ]
     return Model(
@@ -171,7 +185,13 @@ def mixture(config: Config) -> Mixture | None:
     shared = shared or config.get("n_shared_experts", default=0) * intermediate
     if config.family.startswith("llama4"):
         shared = intermediate
-    return Mixture(sparse, experts, config.number("num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_topk"), intermediate, shared)
+    return Mixture(
+        sparse,
+        experts,
+        config.number("num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_topk"),
+        intermediate,
+        shared,
+    )
 
 
 def layer_kinds(config: Config, layers: int) -> list[Kind]:
@@ -227,7 +247,9 @@ def linear_state(config: Config) -> tuple[int, int]:
     key_dim = config.number("linear_num_key_heads") * config.number("linear_key_head_dim")
     value_heads, value_dim = config.number("linear_num_value_heads"), config.number("linear_value_head_dim")
     kernel = config.get("linear_conv_kernel_dim", default=4)
-    return (2 * key_dim + value_heads * value_dim) * (kernel - 1), value_heads * value_dim * config.number("linear_key_head_dim")
+    return (2 * key_dim + value_heads * value_dim) * (kernel - 1), value_heads * value_dim * config.number(
+        "linear_key_head_dim"
+    )
 
 
 def attention_weights(config: Config, shape: Shape, kinds: list[Kind]) -> list[Weight]:
@@ -298,7 +320,16 @@ def mlp_weights(config: Config, shape: Shape, moe: Mixture | None) -> list[Weigh
             raise config.error("intermediate_size", f"config.json of {config.name} has no usable intermediate_size")
         out.append(Weight("mlp", (shape.layers if also_dense else dense) * matrices * h * i, "split", i, h))
     if moe:
-        out.append(Weight("expert", moe.sparse * moe.experts * 3 * h * moe.intermediate, "split", moe.intermediate, h, moe.per_token / moe.experts))
+        out.append(
+            Weight(
+                "expert",
+                moe.sparse * moe.experts * 3 * h * moe.intermediate,
+                "split",
+                moe.intermediate,
+                h,
+                moe.per_token / moe.experts,
+            )
+        )
         out.append(Weight("other", moe.sparse * h * moe.experts, "copy"))
         if moe.shared:
             out.append(Weight("mlp", moe.sparse * 3 * h * moe.shared, "split", moe.shared, h))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from specdec import facts
@@ -93,12 +93,19 @@ def acceptance(setup: Setup, base: Setup, wishes: Wishes) -> Acceptance | None:
     spec = setup.speculation
     if spec is None:
         return None
-    if wishes.acceptance and base.speculation and base.speculation.method == spec.method and base.speculation.draft is spec.draft:
+    if (
+        wishes.acceptance
+        and base.speculation
+        and base.speculation.method == spec.method
+        and base.speculation.draft is spec.draft
+    ):
         return wishes.acceptance
     return assumed(spec.method, wishes.task)
 
 
-def best_load(engine: speed.Engine, accepted: Acceptance | None, k: int, most: int, limit_ms: float) -> serving.Point | None:
+def best_load(
+    engine: speed.Engine, accepted: Acceptance | None, k: int, most: int, limit_ms: float
+) -> serving.Point | None:
     """The highest load that keeps the time per token: throughput rises with it, so the largest is the cheapest."""
     kept = None
     for batch in [b for b in LOADS if b <= most]:
@@ -162,11 +169,19 @@ def print_search(planned: Planned, wishes: Wishes, target_tpot_ms: float, *, as_
 
     found = search(planned, wishes, target_tpot_ms)
     if as_json:
-        output.print_json({"target_tpot_ms": target_tpot_ms, "tried": found.tried, "candidates": [c.as_dict() for c in found.candidates[:200]]})
+        output.print_json(
+            {
+                "target_tpot_ms": target_tpot_ms,
+                "tried": found.tried,
+                "candidates": [c.as_dict() for c in found.candidates[:200]],
+            }
+        )
         return 0 if found.candidates else 1
     from rich.table import Table
 
-    table = Table("$ a million", "GPU", "TP", "weights", "method", "draft", "K", "requests", "ms a token", "tokens/s", "machine")
+    table = Table(
+        "$ a million", "GPU", "TP", "weights", "method", "draft", "K", "requests", "ms a token", "tokens/s", "machine"
+    )
     for c in found.candidates[:rows]:
         draft = (c.draft or "").rsplit("/", 1)[-1]
         table.add_row(
@@ -175,5 +190,8 @@ def print_search(planned: Planned, wishes: Wishes, target_tpot_ms: float, *, as_
         )  # fmt: skip
     out = output.console()
     out.print(table)
-    out.print(f"{found.tried:,} tried, {len(found.candidates):,} fit and keep {target_tpot_ms:g} ms a token; acceptance assumed where not measured", markup=False)
+    out.print(
+        f"{found.tried:,} tried, {len(found.candidates):,} fit and keep {target_tpot_ms:g} ms a token; acceptance assumed where not measured",
+        markup=False,
+    )
     return 0 if found.candidates else 1

@@ -42,7 +42,14 @@ def capacity(engine: Engine, memory: Memory) -> int:
 
 
 def points(
-    engine: Engine, acceptance: Acceptance | None, batches: list[int], *, most: int, static: int, schedule: tuple[Range, ...], prefix_hits: float = 0.0
+    engine: Engine,
+    acceptance: Acceptance | None,
+    batches: list[int],
+    *,
+    most: int,
+    static: int,
+    schedule: tuple[Range, ...],
+    prefix_hits: float = 0.0,
 ) -> list[Point]:
     """Three arms at each number of requests; `most` run at once, the rest waits."""
     out: list[Point] = []
@@ -53,7 +60,21 @@ def points(
         if acceptance is None:
             continue
         if static:
-            out.append(compared(base, point(engine, acceptance, batch, running, static, engine.speculative_ms(running, acceptance, static), "static", prefix_hits)))
+            out.append(
+                compared(
+                    base,
+                    point(
+                        engine,
+                        acceptance,
+                        batch,
+                        running,
+                        static,
+                        engine.speculative_ms(running, acceptance, static),
+                        "static",
+                        prefix_hits,
+                    ),
+                )
+            )
         if schedule:
             ms, k = choose.schedule_ms(engine, acceptance, running, schedule)
             out.append(compared(base, point(engine, acceptance, batch, running, k, ms, "schedule", prefix_hits)))
@@ -64,7 +85,16 @@ def compared(base: Point, other: Point) -> Point:
     return Point(**{**other.__dict__, "speedup": base.tpot_ms / other.tpot_ms})
 
 
-def point(engine: Engine, acceptance: Acceptance | None, batch: int, running: int, k: int, ms: float, arm: str, prefix_hits: float) -> Point:
+def point(
+    engine: Engine,
+    acceptance: Acceptance | None,
+    batch: int,
+    running: int,
+    k: int,
+    ms: float,
+    arm: str,
+    prefix_hits: float,
+) -> Point:
     load = engine.load
     prompt = load.input_len * (1.0 - prefix_hits)
     # The others' prompts run between this request's steps: in a closed loop, one each for every request that ends.
@@ -75,7 +105,9 @@ def point(engine: Engine, acceptance: Acceptance | None, batch: int, running: in
     seconds = (prefill + load.output_len * (ms + shared)) / 1e3
     total = running * load.output_len / seconds
     wait = max(0, batch - running)
-    ttft = prefill + ms * (acceptance.mean_length(k) if acceptance and k else 1.0) / 2 + (wait / running) * seconds * 1e3
+    ttft = (
+        prefill + ms * (acceptance.mean_length(k) if acceptance and k else 1.0) / 2 + (wait / running) * seconds * 1e3
+    )
     return Point(
         batch, arm, k, ms, (ms + shared) * tail * (1.05 if acceptance is None else 1.0), ttft, 1e3 / (ms + shared), total, wait
     )  # fmt: skip

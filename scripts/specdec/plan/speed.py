@@ -81,7 +81,15 @@ class Costs:
 
 
 @lru_cache(maxsize=1024)
-def costs(model: Model, fmt: Format, dtype: str, tp: int, kv_bytes: int, gpu: tuple[tuple[str, float], ...], shared_head: Model | None = None) -> Costs:
+def costs(
+    model: Model,
+    fmt: Format,
+    dtype: str,
+    tp: int,
+    kv_bytes: int,
+    gpu: tuple[tuple[str, float], ...],
+    shared_head: Model | None = None,
+) -> Costs:
     """`shared_head`: the target whose output head a draft uses, where it has none of its own."""
     size = DTYPE_BYTES[dtype]
     tflops = dict(gpu)
@@ -115,7 +123,9 @@ def kv_terms(groups: tuple[Layers, ...], tp: int, kv_bytes: int) -> tuple[tuple[
 
 def state_terms(groups: tuple[Layers, ...], tp: int) -> float:
     """Bytes of linear-attention state that one sequence reads and writes in a step on one rank."""
-    return sum(2.0 * g.count * (g.state_params[0] * 2 + g.state_params[1] * 4) / tp for g in groups if g.kind == "linear")
+    return sum(
+        2.0 * g.count * (g.state_params[0] * 2 + g.state_params[1] * 4) / tp for g in groups if g.kind == "linear"
+    )
 
 
 @dataclass(frozen=True)
@@ -133,7 +143,9 @@ def machine(setup: Setup) -> Machine:
     c, a = CONSTANTS, setup.accelerator
     latency = c.reduce_us_nvlink if a.link == "nvlink" else c.reduce_us_pcie
     link = max(a.interconnect_gbs, 1.0) * 1e6 * c.reduce_share
-    return Machine(a.bandwidth_gbs * 1e6 * c.bandwidth, a.bandwidth_gbs * 1e6, latency / 1e3, link, a.tflops["bf16"] * 1e9)
+    return Machine(
+        a.bandwidth_gbs * 1e6 * c.bandwidth, a.bandwidth_gbs * 1e6, latency / 1e3, link, a.tflops["bf16"] * 1e9
+    )
 
 
 def product_ms(m: Machine, weight: float, operations: float, rate_per_s: float) -> float:
@@ -149,10 +161,13 @@ def touched(c: Costs, tokens: float) -> float:
     """Share of the experts that at least one of `tokens` is sent to."""
     if not c.experts:
         return 0.0
-    return 1.0 - (1.0 - c.experts_per_token / c.experts) ** max(tokens, 1e-9)
+    missed: float = (1.0 - c.experts_per_token / c.experts) ** max(tokens, 1e-9)
+    return 1.0 - missed
 
 
-def forward_ms(setup: Setup, m: Machine, c: Costs, tokens: float, sequences: float, load: Load, *, sampled: float, host_ms: float) -> float:
+def forward_ms(
+    setup: Setup, m: Machine, c: Costs, tokens: float, sequences: float, load: Load, *, sampled: float, host_ms: float
+) -> float:
     """One forward pass over `tokens` tokens of `sequences` sequences, with the output head over `sampled` of them."""
     k, tp = CONSTANTS, setup.tp
     body = product_ms(m, c.dense_bytes + c.expert_bytes * touched(c, tokens), tokens * c.flops, c.flops_per_s)
@@ -187,7 +202,9 @@ class Engine:
     def step_ms(self, batch: float, k: int, drafting: float = 1.0) -> float:
         """One step that verifies K tokens of the share `drafting` of its sequences, with the drafting of the next, ms."""
         tokens = batch * (1 + k * drafting)
-        verify = forward_ms(self.setup, self.machine, self.target, tokens, batch, self.load, sampled=tokens, host_ms=CONSTANTS.host_ms)
+        verify = forward_ms(
+            self.setup, self.machine, self.target, tokens, batch, self.load, sampled=tokens, host_ms=CONSTANTS.host_ms
+        )
         return self.scale * (verify + self.draft_ms(batch, k))
 
     def draft_ms(self, batch: float, k: int) -> float:
@@ -226,7 +243,9 @@ class Engine:
     def prefill_ms(self, tokens: float) -> float:
         """Reading `tokens` prompt tokens in one go, ms."""
         c = self.target
-        body = product_ms(self.machine, c.dense_bytes + c.expert_bytes * touched(c, tokens), tokens * c.flops, c.flops_per_s)
+        body = product_ms(
+            self.machine, c.dense_bytes + c.expert_bytes * touched(c, tokens), tokens * c.flops, c.flops_per_s
+        )
         return self.scale * (body + CONSTANTS.host_ms + CONSTANTS.layer_ms * c.layers)
 
 

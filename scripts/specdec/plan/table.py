@@ -17,9 +17,16 @@ PARTS = [
 def print_plan(out: Console, doc: dict[str, Any]) -> None:
     from rich.text import Text
 
-    head = f"{doc['engine']}: {doc['target']}" + (f" + {doc['draft']}" if doc["draft"] else "") + (f", {doc['method']}" if doc["method"] else "")
+    head = (
+        f"{doc['engine']}: {doc['target']}"
+        + (f" + {doc['draft']}" if doc["draft"] else "")
+        + (f", {doc['method']}" if doc["method"] else "")
+    )
     out.print(Text(head, style="bold"))
-    out.print(f"vLLM {doc['engine_version']} (runner {doc['runner']}), {doc['tensor_parallel_size']} x {doc['accelerator']}", markup=False)
+    out.print(
+        f"vLLM {doc['engine_version']} (runner {doc['runner']}), {doc['tensor_parallel_size']} x {doc['accelerator']}",
+        markup=False,
+    )
     same = all({**r} == {**doc["ranks"][0]} for r in doc["ranks"])
     for index, rank in enumerate(doc["ranks"][:1] if same else doc["ranks"]):
         label = f"each of {len(doc['ranks'])} GPUs" if same and len(doc["ranks"]) > 1 else f"GPU {index}"
@@ -67,11 +74,20 @@ def print_speed(out: Console, doc: dict[str, Any]) -> None:
     if doc["acceptance"]:
         tokens = doc["num_speculative_tokens"]
         best = f"K={tokens['static']}" if tokens["static"] else "no speculation"
-        out.print(f"best at {doc['load']['concurrency']} requests: {best}; {doc['acceptance']['mean_length']:.2f} tokens a step, acceptance {doc['acceptance']['source']}", markup=False)
+        out.print(
+            f"best at {doc['load']['concurrency']} requests: {best}; {doc['acceptance']['mean_length']:.2f} tokens a step, acceptance {doc['acceptance']['source']}",
+            markup=False,
+        )
         if tokens["schedule"]:
-            out.print("schedule: " + ", ".join(f"{r['from']} to {r['to']}: {r['tokens']}" for r in tokens["schedule"]), markup=False)
+            out.print(
+                "schedule: " + ", ".join(f"{r['from']} to {r['to']}: {r['tokens']}" for r in tokens["schedule"]),
+                markup=False,
+            )
         cross = doc["crossover_batch"]
-        out.print(f"slower than without from {cross} requests on" if cross else "faster than without at every load that fits", markup=False)
+        out.print(
+            f"slower than without from {cross} requests on" if cross else "faster than without at every load that fits",
+            markup=False,
+        )
     if cost := doc.get("cost"):
         near = min(cost["per_million_output_tokens"], key=lambda r: abs(r["concurrency"] - doc["load"]["concurrency"]))
         arms_cost = ", ".join(f"{arm} ${near[arm]:.2f}" for arm in ("baseline", "static", "schedule") if arm in near)

@@ -20,6 +20,12 @@ def assumed(method: str, task: str = "chat") -> Acceptance:
         raise unknown("task", task, DRAFT_MODEL, path="speculative.task")
     if method in METHODS:
         k, length = METHODS[method]
-        return Acceptance.of_mean_length(length, k, f"assumed: mean length {length} at K={k}, the median of published sweeps of {method}")
+        return Acceptance.of_mean_length(
+            length, k, f"assumed: mean length {length} at K={k}, the median of published sweeps of {method}"
+        )
     k, rate = DRAFT_MODEL[task]
-    return Acceptance.of_rate(rate, k, f"assumed: {rate:.0%} of {k} drafted tokens accepted for {task} (an article's tuning matrix, unverified)")
+    return Acceptance.of_rate(
+        rate,
+        k,
+        f"assumed: {rate:.0%} of {k} drafted tokens accepted for {task} (an article's tuning matrix, unverified)",
+    )

@@ -28,7 +28,11 @@ def judge(setup: Setup, *, suggest: bool = True) -> Verdict:
     plan = memory.plan(setup)
     good = fits(plan, setup)
     reasons = [] if good else why(setup, plan)
-    changes = [] if good or not suggest else [text for text, changed in proposals(setup) if fits(memory.plan(changed), changed)][:4]
+    changes = (
+        []
+        if good or not suggest
+        else [text for text, changed in proposals(setup) if fits(memory.plan(changed), changed)][:4]
+    )
     return Verdict(good, reasons, changes, plan)
 
 
@@ -60,7 +64,7 @@ def proposals(setup: Setup) -> Iterator[tuple[str, Setup]]:
     """Changes from cheap to dear. None of them is a pipeline with speculation: no engine version has that."""
     spec = setup.speculation
     plan = memory.plan(setup)
-    if 0 < plan.kv_cache_tokens:
+    if plan.kv_cache_tokens > 0:
         shorter = plan.kv_cache_tokens // 16 * 16
         yield f"maxModelLen {shorter}", replace(setup, max_model_len=shorter)
     if setup.max_num_seqs > 256:
@@ -69,7 +73,10 @@ def proposals(setup: Setup) -> Iterator[tuple[str, Setup]]:
         yield "gpuMemoryUtilization 0.95", replace(setup, utilisation=0.95)
     if spec and spec.draft and spec.draft_format is not None and spec.draft_format.name == "none":
         eight = replace(spec, draft_format=FORMATS["fp8"])
-        yield f"the draft in FP8 ({memory.draft_weights(replace(setup, speculation=eight), 0):.1f} GiB a GPU)", replace(setup, speculation=eight)
+        yield (
+            f"the draft in FP8 ({memory.draft_weights(replace(setup, speculation=eight), 0):.1f} GiB a GPU)",
+            replace(setup, speculation=eight),
+        )
     if setup.format.name == "none" and (setup.accelerator.fp8 or setup.accelerator.key.startswith("a100")):
         changed = replace(setup, format=FORMATS["fp8"])
         rank = memory.plan(changed).ranks[0]
@@ -79,7 +86,10 @@ def proposals(setup: Setup) -> Iterator[tuple[str, Setup]]:
             rank = memory.plan(both).ranks[0]
             yield f"FP8 weights of both ({rank.target_weights:.1f} + {rank.draft_weights:.1f} GiB a GPU)", both
     if spec and spec.draft:
-        yield "n-gram speculation, which needs no draft", replace(setup, speculation=replace(spec, method="ngram", draft=None, draft_format=None))
+        yield (
+            "n-gram speculation, which needs no draft",
+            replace(setup, speculation=replace(spec, method="ngram", draft=None, draft_format=None)),
+        )
         yield "no speculation", setup.without_speculation()
     tp = setup.tp * 2
     while tp <= 8 and setup.target.heads % tp == 0:

@@ -91,7 +91,9 @@ def stored_format(model: Model) -> Format:
         return FORMATS["int8"] if bits == 8 else int4(f"int{bits}", group)
     if method in NAMES:
         return FORMATS[NAMES[method]]
-    raise unknown("quantization", method, NAMES, file=f"{model.name}/config.json", path="quantization_config.quant_method")
+    raise unknown(
+        "quantization", method, NAMES, file=f"{model.name}/config.json", path="quantization_config.quant_method"
+    )
 
 
 def compressed_format(q: dict[str, Any]) -> Format:
@@ -131,7 +133,10 @@ def unquantised_share(model: Model, part: Part) -> float:
 
 def _ignored(q: dict[str, Any]) -> list[str]:
     inner = q.get("quantization") if isinstance(q.get("quantization"), dict) else {}
-    lists = (q.get(k) or (inner or {}).get(k) for k in ("ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules"))
+    lists = (
+        q.get(k) or (inner or {}).get(k)
+        for k in ("ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules")
+    )
     return [str(name) for names in lists if isinstance(names, list) for name in names]
 
 
@@ -149,7 +154,11 @@ def _unquantised(ignored: tuple[str, ...], part: Part, layers: int) -> float:
         return 0.0
     hit = 0
     for layer in range(layers):
-        names = [f"{prefix}layers.{layer}.{module}" for prefix in ("model.", "language_model.model.", "model.language_model.") for module in modules]
+        names = [
+            f"{prefix}layers.{layer}.{module}"
+            for prefix in ("model.", "language_model.model.", "model.language_model.")
+            for module in modules
+        ]
         hit += any(_matches(pattern, name) for pattern in ignored for name in names)
     return hit / layers
 

@@ -79,15 +79,23 @@ def plan_input(
     if args.errors:
         raise SpecdecError(args.errors[0], code="SD101", file=where, path=f"{engine.name}.args")
     if not args.model:
-        raise SpecdecError("the engine names no model", code="SD102", file=where, path=f"{engine.name}.args", fix="--model NAME")
+        raise SpecdecError(
+            "the engine names no model", code="SD102", file=where, path=f"{engine.name}.args", fix="--model NAME"
+        )
     version = engine_version or engine.engine_version
     if version is None:
-        raise SpecdecError(f"the image {engine.image} does not say which vLLM it is", code="SD103", file=where, path="engine.version", fix="--engine-version 0.32.0")
-    name = accelerator_name or accelerator_type(engine.accelerator)
+        raise SpecdecError(
+            f"the image {engine.image} does not say which vLLM it is",
+            code="SD103",
+            file=where,
+            path="engine.version",
+            fix="--engine-version 0.32.0",
+        )
+    name = accelerator_name or engine.accelerator
     if name is None:
         name = ASSUMED_ACCELERATOR
         warnings.append(("SD311", f"no GPU type is stated: planned for {ASSUMED_ACCELERATOR} (--accelerator TYPE)"))
-    gpu = accelerator(name, cloud)
+    gpu = accelerator(name, cloud or cloud_of(engine))
     target = catalogue.load(args.model, configs)
     tp, pp = args.tensor_parallel_size, args.pipeline_parallel_size
     check_parallelism(target, tp, pp, engine.gpus * args_nodes(engine), gpu.key, where)
@@ -105,6 +113,12 @@ def plan_input(
     return Planned(engine.name, setup, engine.replicas, engine.gpus, engine, warnings)
 
 
+def cloud_of(engine: EngineWorkload) -> str | None:
+    """The cloud that the pod's node selector is written for, where it says."""
+    selector = engine.pod_spec.get("nodeSelector") or {}
+    return "gke" if any(str(key).startswith("cloud.google.com/") for key in selector) else None
+
+
 def args_nodes(engine: EngineWorkload) -> int:
     """Nodes that one engine spans (LeaderWorkerSet)."""
     size = engine.manifest.get(("spec", "leaderWorkerTemplate", "size"))
@@ -113,7 +127,13 @@ def args_nodes(engine: EngineWorkload) -> int:
 
 def check_parallelism(target: Model, tp: int, pp: int, gpus: int, gpu: str, file: str | None = None) -> None:
     if tp < 1 or pp < 1:
-        raise SpecdecError(f"a parallel size of {min(tp, pp)}", code="SD301", file=file, path="engine.tensorParallelSize", fix="1 or more")
+        raise SpecdecError(
+            f"a parallel size of {min(tp, pp)}",
+            code="SD301",
+            file=file,
+            path="engine.tensorParallelSize",
+            fix="1 or more",
+        )
     if target.heads % tp:
         fits = [n for n in (1, 2, 4, 8, 16) if target.heads % n == 0]
         raise SpecdecError(
@@ -129,10 +149,25 @@ def check_parallelism(target: Model, tp: int, pp: int, gpus: int, gpu: str, file
 
 def check_lengths(setup: Setup, file: str | None = None) -> None:
     if not 0 < setup.utilisation <= 1:
-        raise SpecdecError(f"gpu_memory_utilization is {setup.utilisation}", code="SD305", file=file, path="engine.gpuMemoryUtilization", fix="above 0, at most 1")
+        raise SpecdecError(
+            f"gpu_memory_utilization is {setup.utilisation}",
+            code="SD305",
+            file=file,
+            path="engine.gpuMemoryUtilization",
+            fix="above 0, at most 1",
+        )
     if setup.max_model_len < 1:
-        raise SpecdecError(f"{setup.target.name} states no length and none is given", code="SD306", file=file, path="engine.maxModelLen", fix="set it")
-    for value, path in ((setup.max_num_seqs, "engine.maxNumSeqs"), (setup.max_num_batched_tokens, "engine.maxNumBatchedTokens")):
+        raise SpecdecError(
+            f"{setup.target.name} states no length and none is given",
+            code="SD306",
+            file=file,
+            path="engine.maxModelLen",
+            fix="set it",
+        )
+    for value, path in (
+        (setup.max_num_seqs, "engine.maxNumSeqs"),
+        (setup.max_num_batched_tokens, "engine.maxNumBatchedTokens"),
+    ):
         if value < 1:
             raise SpecdecError(f"{path} is {value}", code="SD306", file=file, path=path, fix="1 or more")
 
@@ -171,12 +206,24 @@ def make_speculation(
     if method == "mtp":
         draft = heads.mtp(target) if draft_name in (None, target.name) else catalogue.load(str(draft_name), configs)
         if draft is None:
-            raise SpecdecError(f"{target.name} has no multi-token prediction layers", code="SD206", file=file, path="speculative.method", fix="another method, or a head")
+            raise SpecdecError(
+                f"{target.name} has no multi-token prediction layers",
+                code="SD206",
+                file=file,
+                path="speculative.method",
+                fix="another method, or a head",
+            )
     elif method not in WITHOUT_WEIGHTS and not draft_name and usual_head and (draft := heads.usual(method, target)):
         warnings.append(("SD208", f"no head is named: one of the usual shape for {target.name}"))
     elif method not in WITHOUT_WEIGHTS:
         if not draft_name:
-            raise SpecdecError(f"the method {method} needs a draft", code="SD201", file=file, path="speculative.model.name", fix="name the draft model or head")
+            raise SpecdecError(
+                f"the method {method} needs a draft",
+                code="SD201",
+                file=file,
+                path="speculative.model.name",
+                fix="name the draft model or head",
+            )
         draft = catalogue.load(draft_name, configs)
         if method == "draft_model" and draft.family in ("eagle", "eagle3", "medusa"):
             method = draft.family
@@ -185,12 +232,22 @@ def make_speculation(
     if method == "suffix" and not k:
         k = DEFAULT_SUFFIX_TOKENS
     if k < 1 and not schedule:
-        raise SpecdecError(f"{k} speculative tokens", code="SD204", file=file, path="speculative.numTokens", fix="1 or more")
+        raise SpecdecError(
+            f"{k} speculative tokens", code="SD204", file=file, path="speculative.numTokens", fix="1 or more"
+        )
     most = draft.layers if method == "medusa" and draft else None
     if most and k > most:
-        raise SpecdecError(f"{k} speculative tokens from a head that proposes {most}", code="SD204", file=file, path="speculative.numTokens", fix=f"at most {most}")
+        raise SpecdecError(
+            f"{k} speculative tokens from a head that proposes {most}",
+            code="SD204",
+            file=file,
+            path="speculative.numTokens",
+            fix=f"at most {most}",
+        )
     if method in HEADS and draft and draft.family == "mtp" and k > 1 and draft.layers and k % draft.layers:
-        warnings.append(("SD207", f"{k} speculative tokens from {draft.layers} prediction layers: the engine wants a multiple"))
+        warnings.append(
+            ("SD207", f"{k} speculative tokens from {draft.layers} prediction layers: the engine wants a multiple")
+        )
     fmt = chosen_format(draft, quantization)[0] if draft else None
     return Speculation(method, k, draft, fmt, draft_tp, draft.dtype if draft else None, max_len, schedule), warnings
 

@@ -18,7 +18,12 @@ def write_choice(file: Path, doc: dict[str, Any]) -> None:
 
     tokens = doc["num_speculative_tokens"]
     if not tokens["static"]:
-        raise SpecdecError("no K pays at this load: there is nothing to write", code="SD406", file=str(file), fix="speculative.enabled: false")
+        raise SpecdecError(
+            "no K pays at this load: there is nothing to write",
+            code="SD406",
+            file=str(file),
+            fix="speculative.enabled: false",
+        )
     yaml = YAML()
     yaml.preserve_quotes = True
     try:
@@ -29,7 +34,9 @@ def write_choice(file: Path, doc: dict[str, Any]) -> None:
     if not isinstance(values, dict):
         raise SpecdecError("has to be a mapping", code="values-broken", file=str(file))
     speculative = values.setdefault("speculative", {})
-    speculative["numTokens"] = max([tokens["static"], *(r["tokens"] for r in tokens["schedule"])]) if gains(doc) else tokens["static"]
+    speculative["numTokens"] = (
+        max([tokens["static"], *(r["tokens"] for r in tokens["schedule"])]) if gains(doc) else tokens["static"]
+    )
     if gains(doc):
         speculative["schedule"] = [dict(r) for r in tokens["schedule"]]
     elif "schedule" in speculative:

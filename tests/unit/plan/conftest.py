@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from specdec import facts
 from specdec.plan import catalogue
 from specdec.plan.models import Model
@@ -32,7 +31,19 @@ def gpu() -> Callable[..., Accelerator]:
 def setup(gpu: Callable[..., Accelerator]) -> Callable[..., Setup]:
     """setup("Llama-3.1-8B-Instruct", method="eagle3", draft=..., k=3, tp=1, ...)"""
 
-    def make(target: str, *, method: str | None = None, draft: str | None = None, k: int = 3, draft_tp: int | None = None, key: str = "h100-80gb", gib: float | None = None, version: str = "0.32.0", runner: str = "v1", **rest: Any) -> Setup:
+    def make(
+        target: str,
+        *,
+        method: str | None = None,
+        draft: str | None = None,
+        k: int = 3,
+        draft_tp: int | None = None,
+        key: str = "h100-80gb",
+        gib: float | None = None,
+        version: str = "0.32.0",
+        runner: str = "v1",
+        **rest: Any,
+    ) -> Setup:
         the_target = catalogue.load(target)
         spec = make_speculation(method, the_target, k=k, draft_name=draft, draft_tp=draft_tp)[0] if method else None
         return build(the_target, gpu(key, gib), version=version, runner=runner, speculation=spec, **rest)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
 from specdec.errors import SpecdecError
 from specdec.plan import checks, defaults, kvcache, memory
 from specdec.plan.heads import with_embedding
@@ -28,7 +27,17 @@ def tokens_with_flat_overhead(setup: Setup, budget: float, taken: float, rank: i
 
 
 def test_the_articles_70b_with_8b_does_not_fit_two_h100s_and_fp8_does(setup: Callable[..., Setup]) -> None:
-    pair = {"method": "draft_model", "draft": LLAMA_8B, "k": 4, "tp": 2, "utilisation": 0.92, "max_model_len": 8192, "max_num_seqs": 128, "version": "0.6.3", "runner": "v0"}
+    pair = {
+        "method": "draft_model",
+        "draft": LLAMA_8B,
+        "k": 4,
+        "tp": 2,
+        "utilisation": 0.92,
+        "max_model_len": 8192,
+        "max_num_seqs": 128,
+        "version": "0.6.3",
+        "runner": "v0",
+    }
     verdict = judge(setup(LLAMA_70B, **pair))
     rank = verdict.memory.ranks[0]
     assert not verdict.fits
@@ -53,7 +62,18 @@ def test_every_proposed_change_would_fit(setup: Callable[..., Setup]) -> None:
 
 def test_v0_keeps_a_draft_of_tp_1_on_rank_0_alone(setup: Callable[..., Setup]) -> None:
     """The arithmetic of engines up to 0.9: from 0.15.1 on the draft is split like the target."""
-    s = setup(LLAMA_70B, method="draft_model", draft=LLAMA_8B, draft_tp=1, tp=4, gib=79.15, utilisation=0.90, version="0.6.4", runner="v0", max_model_len=8192)
+    s = setup(
+        LLAMA_70B,
+        method="draft_model",
+        draft=LLAMA_8B,
+        draft_tp=1,
+        tp=4,
+        gib=79.15,
+        utilisation=0.90,
+        version="0.6.4",
+        runner="v0",
+        max_model_len=8192,
+    )
     assert weights_gib(s) == pytest.approx(32.85, abs=0.01)
     draft = memory.draft_weights(s, 0) - 131072 * 128 * 2 / GIB
     assert draft == pytest.approx(14.96, abs=0.005)
@@ -62,7 +82,17 @@ def test_v0_keeps_a_draft_of_tp_1_on_rank_0_alone(setup: Callable[..., Setup]) -
     budget = 0.90 * 79.15
     assert tokens_with_flat_overhead(s, budget, 32.85 + 14.96) == pytest.approx(106_487, rel=0.0005)
     assert tokens_with_flat_overhead(s, budget, 32.85, rank=1) == pytest.approx(472_919, rel=0.0005)
-    split = setup(LLAMA_70B, method="draft_model", draft=LLAMA_8B, tp=4, gib=79.15, utilisation=0.90, version="0.6.4", runner="v0", max_model_len=8192)
+    split = setup(
+        LLAMA_70B,
+        method="draft_model",
+        draft=LLAMA_8B,
+        tp=4,
+        gib=79.15,
+        utilisation=0.90,
+        version="0.6.4",
+        runner="v0",
+        max_model_len=8192,
+    )
     assert tokens_with_flat_overhead(split, budget, 32.85 + 14.957 / 4) == pytest.approx(302_790, rel=0.0005)
     plan = memory.plan(s)
     assert plan.least == 0
@@ -86,7 +116,9 @@ def test_today_a_draft_is_split_like_the_target(setup: Callable[..., Setup]) -> 
         ("draft_model", "meta-llama/Llama-3.2-1B-Instruct", False, 0.295, 1_930),
     ],
 )
-def test_an_8b_on_a_24_gb_card_with_each_kind_of_draft(setup: Callable[..., Setup], method: str, draft: str | None, own: bool, free: float, tokens: int) -> None:
+def test_an_8b_on_a_24_gb_card_with_each_kind_of_draft(
+    setup: Callable[..., Setup], method: str, draft: str | None, own: bool, free: float, tokens: int
+) -> None:
     s = setup(LLAMA_8B, method=method, draft=draft, gib=22.06, utilisation=0.90, max_model_len=8192)
     spec = s.speculation
     assert spec is not None
@@ -101,7 +133,16 @@ def test_an_8b_on_a_24_gb_card_with_each_kind_of_draft(setup: Callable[..., Setu
 
 def test_mla_holds_what_the_engine_reported(gpu: Callable[..., Accelerator]) -> None:
     """22.5 GiB for 1,048,576 tokens; with 17.39 GiB the engine said 810,208."""
-    config = {"model_type": "deepseek_v3", "hidden_size": 2048, "num_hidden_layers": 20, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 32000, "max_position_embeddings": 1_048_576, "q_lora_rank": 512}
+    config = {
+        "model_type": "deepseek_v3",
+        "hidden_size": 2048,
+        "num_hidden_layers": 20,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+        "vocab_size": 32000,
+        "max_position_embeddings": 1_048_576,
+        "q_lora_rank": 512,
+    }
     s = build(parse("an/mla", config), gpu(), version="0.11.0", runner="v1", tp=8)
     assert kvcache.bytes_per_token(s) == 23_040
     assert kvcache.sequence_bytes(s) / GIB == 22.5
@@ -110,22 +151,33 @@ def test_mla_holds_what_the_engine_reported(gpu: Callable[..., Accelerator]) -> 
 
 def test_deepseek_with_its_prediction_layer_needs_h200s(setup: Callable[..., Setup]) -> None:
     on = {"tp": 8, "method": "mtp", "k": 1, "max_model_len": 8192}
-    h100, h200 = judge(setup("deepseek-ai/DeepSeek-V3", **on)), judge(setup("deepseek-ai/DeepSeek-V3", key="h200-141gb", **on))
+    h100, h200 = (
+        judge(setup("deepseek-ai/DeepSeek-V3", **on)),
+        judge(setup("deepseek-ai/DeepSeek-V3", key="h200-141gb", **on)),
+    )
     assert not h100.fits
     assert h200.fits
     assert h100.memory.ranks[0].draft_weights == pytest.approx(1.35, rel=0.15)
 
 
 def test_cuda_graphs_come_off_the_budget_from_0_20_on(setup: Callable[..., Setup]) -> None:
-    old, new = (memory.plan(setup(LLAMA_8B, version=v, runner="v1", utilisation=0.95)).ranks[0] for v in ("0.19.1", "0.21.0"))
+    old, new = (
+        memory.plan(setup(LLAMA_8B, version=v, runner="v1", utilisation=0.95)).ranks[0] for v in ("0.19.1", "0.21.0")
+    )
     assert not old.graphs_inside
     assert new.graphs_inside
     assert old.kv_cache - new.kv_cache == pytest.approx(new.cuda_graph)
 
 
 def test_the_same_values_take_other_defaults_by_version_and_gpu(setup: Callable[..., Setup]) -> None:
-    assert (setup(LLAMA_8B, version="0.19.1").utilisation, setup(LLAMA_8B, version="0.20.0").utilisation) == (0.90, 0.92)
-    assert (setup(LLAMA_8B, version="0.11.0").max_num_seqs, setup(LLAMA_8B, version="0.11.0", key="a100-80gb").max_num_seqs) == (1024, 256)
+    assert (setup(LLAMA_8B, version="0.19.1").utilisation, setup(LLAMA_8B, version="0.20.0").utilisation) == (
+        0.90,
+        0.92,
+    )
+    assert (
+        setup(LLAMA_8B, version="0.11.0").max_num_seqs,
+        setup(LLAMA_8B, version="0.11.0", key="a100-80gb").max_num_seqs,
+    ) == (1024, 256)
     assert setup(LLAMA_8B, version="0.32.0", key="b200").max_num_batched_tokens == 16384
     assert setup(LLAMA_8B, version="0.6.4", runner="v0", max_model_len=8192).max_num_batched_tokens == 8192
 
@@ -133,7 +185,16 @@ def test_the_same_values_take_other_defaults_by_version_and_gpu(setup: Callable[
 def test_a_start_that_failed_is_refused_under_every_version_that_it_can_be(setup: Callable[..., Setup]) -> None:
     """R1-Distill-Qwen-14B on two 24 GB cards at 0.98: 131072 tokens were too many, 81,536 the engine said."""
     for version, runner in (("0.6.3", "v0"), ("0.6.6", "v0"), ("0.7.2", "v0"), ("0.8.0", "v1"), ("0.11.0", "v1")):
-        s = setup("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", tp=2, key="l4", gib=23.08, utilisation=0.98, max_model_len=131_072, version=version, runner=runner)
+        s = setup(
+            "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B",
+            tp=2,
+            key="l4",
+            gib=23.08,
+            utilisation=0.98,
+            max_model_len=131_072,
+            version=version,
+            runner=runner,
+        )
         plan = memory.plan(s)
         assert not fits(plan, s), version
         assert plan.kv_cache_tokens == pytest.approx(81_536, rel=0.2), version
@@ -164,8 +225,12 @@ VOCABULARY = [
 
 
 @pytest.mark.parametrize(("target", "draft", "good"), VOCABULARY)
-def test_vocabularies_that_differ_by_padding_do_not_go_together(setup: Callable[..., Setup], target: str, draft: str, good: bool) -> None:
-    found = [text for code, text in checks.pair_findings(setup(target, method="draft_model", draft=draft)) if code == "SD202"]
+def test_vocabularies_that_differ_by_padding_do_not_go_together(
+    setup: Callable[..., Setup], target: str, draft: str, good: bool
+) -> None:
+    found = [
+        text for code, text in checks.pair_findings(setup(target, method="draft_model", draft=draft)) if code == "SD202"
+    ]
     assert bool(found) != good
     if not good:
         assert "152064" in found[0]
@@ -186,7 +251,9 @@ def test_a_head_of_2048_positions_under_a_longer_context(setup: Callable[..., Se
 
 
 def test_a_head_of_another_target(setup: Callable[..., Setup]) -> None:
-    found = checks.pair_findings(setup(LLAMA_70B, method="eagle3", draft="yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", tp=4, max_model_len=2048))
+    found = checks.pair_findings(
+        setup(LLAMA_70B, method="eagle3", draft="yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", tp=4, max_model_len=2048)
+    )
     assert [code for code, _ in found] == ["SD203"]
 
 
@@ -197,7 +264,15 @@ def test_parallel_drafting_can_leave_the_scheduler_nothing_before_0_28(setup: Ca
     assert found
     assert "-1792" in found[0][1]
     assert "12032" in found[0][1]
-    assert checks.budget(build(s.target, s.accelerator, version="0.32.0", runner="v2", max_num_seqs=256, max_num_batched_tokens=2048), head) == []
+    assert (
+        checks.budget(
+            build(
+                s.target, s.accelerator, version="0.32.0", runner="v2", max_num_seqs=256, max_num_batched_tokens=2048
+            ),
+            head,
+        )
+        == []
+    )
 
 
 def test_a_pipeline_with_speculation_is_found(setup: Callable[..., Setup]) -> None:

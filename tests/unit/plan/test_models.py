@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
 from specdec.errors import SpecdecError
 from specdec.plan import heads, kvcache, weights
 from specdec.plan.models import Model, parse
@@ -51,7 +50,12 @@ def test_kv_bytes_of_a_token(setup: Callable[..., Setup], name: str, expected: i
 
 @pytest.mark.parametrize(
     ("name", "gib"),
-    [("openai/gpt-oss-120b", 60.8), ("google/gemma-3-27b-it", 51.1), ("meta-llama/Llama-3.1-70B-Instruct", 131.42), ("Qwen/Qwen3-235B-A22B", 437.90)],
+    [
+        ("openai/gpt-oss-120b", 60.8),
+        ("google/gemma-3-27b-it", 51.1),
+        ("meta-llama/Llama-3.1-70B-Instruct", 131.42),
+        ("Qwen/Qwen3-235B-A22B", 437.90),
+    ],
 )
 def test_the_size_of_a_checkpoint(model: Callable[[str], Model], name: str, gib: float) -> None:
     assert weights.checkpoint_bytes(model(name)) / GIB == pytest.approx(gib, rel=0.002)
@@ -77,7 +81,9 @@ def test_the_latent_of_mla_is_whole_on_every_rank(setup: Callable[..., Setup]) -
     ("name", "weights_gib", "head_gib"),
     [("Qwen/Qwen2.5-72B-Instruct", 33.97, 4.64), ("meta-llama/Llama-3.1-8B-Instruct", 3.38, 1.96)],
 )
-def test_four_bit_weights_leave_embedding_and_head_in_16_bit(model: Callable[[str], Model], name: str, weights_gib: float, head_gib: float) -> None:
+def test_four_bit_weights_leave_embedding_and_head_in_16_bit(
+    model: Callable[[str], Model], name: str, weights_gib: float, head_gib: float
+) -> None:
     target = model(name)
     by_part: dict[str, float] = {}
     for w in target.weights:
@@ -100,7 +106,14 @@ def test_mxfp4_experts_take_more_room_loaded_than_in_the_file(model: Callable[[s
 
 
 @pytest.mark.parametrize(
-    ("name", "head"), [("nm-testing/EAGLE3-LLaMA3.1-Instruct-8B-converted", 424.7e6), ("lmsys/Qwen3-235B-A22B-EAGLE3", 592.5e6), ("RedHatAI/Qwen3-32B-speculator.eagle3", 782.5e6), ("lmsys/sglang-EAGLE3-Llama-3.3-70B-Instruct-SpecForge", 1403.0e6), ("nvidia/gpt-oss-120b-Eagle3-short-context", 307.6e6)]
+    ("name", "head"),
+    [
+        ("nm-testing/EAGLE3-LLaMA3.1-Instruct-8B-converted", 424.7e6),
+        ("lmsys/Qwen3-235B-A22B-EAGLE3", 592.5e6),
+        ("RedHatAI/Qwen3-32B-speculator.eagle3", 782.5e6),
+        ("lmsys/sglang-EAGLE3-Llama-3.3-70B-Instruct-SpecForge", 1403.0e6),
+        ("nvidia/gpt-oss-120b-Eagle3-short-context", 307.6e6),
+    ],
 )
 def test_eagle3_heads(model: Callable[[str], Model], name: str, head: float) -> None:
     assert model(name).parameters == pytest.approx(head, rel=0.0005)
@@ -132,7 +145,12 @@ def test_gpt_oss_with_and_without_the_hybrid_cache(setup: Callable[..., Setup]) 
 
 
 def test_a_draft_layer_spoils_the_groups_of_older_engines(setup: Callable[..., Setup]) -> None:
-    arguments = {"method": "eagle3", "draft": "nvidia/gpt-oss-120b-Eagle3-short-context", "max_model_len": 131_072, "max_num_batched_tokens": 8192}
+    arguments = {
+        "method": "eagle3",
+        "draft": "nvidia/gpt-oss-120b-Eagle3-short-context",
+        "max_model_len": 131_072,
+        "max_num_batched_tokens": 8192,
+    }
     old, new = (setup("openai/gpt-oss-120b", version=v, **arguments) for v in ("0.11.0", "0.13.0"))
     # 19 full and 18 window layers: two groups of 18 for the full ones before, one of 19 after.
     assert kvcache.group_size(old, 19, 18) == 18
@@ -145,17 +163,30 @@ def test_hybrid_linear_attention_pays_for_16_of_64_layers(setup: Callable[..., S
 
 
 def test_kv_heads_are_never_split_below_one(setup: Callable[..., Setup]) -> None:
-    assert kvcache.bytes_per_token(setup("Qwen/Qwen3-235B-A22B", tp=4)) == kvcache.bytes_per_token(setup("Qwen/Qwen3-235B-A22B", tp=8)) == 48_128
+    assert (
+        kvcache.bytes_per_token(setup("Qwen/Qwen3-235B-A22B", tp=4))
+        == kvcache.bytes_per_token(setup("Qwen/Qwen3-235B-A22B", tp=8))
+        == 48_128
+    )
 
 
 def test_fp8_halves_the_kv_cache(setup: Callable[..., Setup]) -> None:
     assert kvcache.bytes_per_token(setup("meta-llama/Llama-3.1-8B-Instruct", kv_dtype="fp8")) == 65_536
 
 
-LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 14336, "vocab_size": 128256}
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+}
 
 
-@pytest.mark.parametrize("missing", ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"])
+@pytest.mark.parametrize(
+    "missing", ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"]
+)
 def test_a_missing_field_is_an_error_that_names_it(missing: str) -> None:
     with pytest.raises(SpecdecError) as error:
         parse("some/model", {k: v for k, v in LLAMA.items() if k != missing})
@@ -164,7 +195,14 @@ def test_a_missing_field_is_an_error_that_names_it(missing: str) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("num_key_value_heads", 5), ("num_key_value_heads", 64), ("layer_types", ["full_attention"]), ("layer_types", ["ring"] * 32), ("hidden_size", 0), ("vocab_size", "many")],
+    [
+        ("num_key_value_heads", 5),
+        ("num_key_value_heads", 64),
+        ("layer_types", ["full_attention"]),
+        ("layer_types", ["ring"] * 32),
+        ("hidden_size", 0),
+        ("vocab_size", "many"),
+    ],
 )
 def test_contradictory_fields_are_refused(field: str, value: object) -> None:
     with pytest.raises(SpecdecError) as error:

@@ -289,9 +289,8 @@ def length(text: str) -> int | None:
 
 def _speculative(args: EngineArgs) -> SpeculativeArgs | None:
     fields: dict[str, Any] = {}
-    if args.has(JSON_FLAG):
-        given = _json_object(args, args.value(JSON_FLAG))
-        fields.update({name.replace("-", "_"): value for name, value in given.items()})
+    given = _json_object(args, args.value(JSON_FLAG)) if args.has(JSON_FLAG) else None
+    fields.update({name.replace("-", "_"): value for name, value in (given or {}).items()})
     for flag, value in args.raw:
         if flag.startswith(JSON_FLAG + "."):
             fields[flag.removeprefix(JSON_FLAG + ".").replace("-", "_")] = _scalar(value)
@@ -300,7 +299,9 @@ def _speculative(args: EngineArgs) -> SpeculativeArgs | None:
             fields[name] = _scalar(args.value(flag))
     legacy = {name: _scalar(args.value(flag)) for name, flag in LEGACY_FLAGS.items() if args.has(flag)}
     fields.update(legacy)
-    asked = args.has(JSON_FLAG, *SHORT_FLAGS.values()) or any(f.startswith(JSON_FLAG + ".") for f, _ in args.raw)
+    asked = (
+        given is not None or args.has(*SHORT_FLAGS.values()) or any(f.startswith(JSON_FLAG + ".") for f, _ in args.raw)
+    )
     if not asked and not legacy.get("model"):
         return None
     model = _text(fields.get("model"))
@@ -323,13 +324,14 @@ def _speculative(args: EngineArgs) -> SpeculativeArgs | None:
     )
 
 
-def _json_object(args: EngineArgs, text: str | None) -> dict[str, Any]:
+def _json_object(args: EngineArgs, text: str | None) -> dict[str, Any] | None:
+    """The object, {} for what cannot be read; None for `null`, which asks for no speculation."""
     try:
         document = json.loads(text or "")
     except (ValueError, RecursionError) as error:
         args.errors.append(f"{JSON_FLAG} is not JSON: {error}")
         return {}
-    if not isinstance(document, dict):
+    if document is not None and not isinstance(document, dict):
         args.errors.append(f"{JSON_FLAG} has to be a JSON object, not {type(document).__name__}")
         return {}
     return document
@@ -346,6 +348,9 @@ def _scalar(value: str | None) -> Any:
 
 
 def _integer(value: Any) -> int | None:
+    """The number; digits in quotes are one too, as they are to the engine."""
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
+        return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -29,7 +29,8 @@ def rules(
     else:
         chosen = [rule for rule in known.values() if code.upper() == rule.code or code == rule.name]
         if not chosen:
-            raise unknown("rule", code, [*known, *(rule.name for rule in known.values())])
+            _explain_chart_error(code, [*known, *(rule.name for rule in known.values())], output)
+            return
     if output is Format.json:
         print_json(
             [
@@ -52,3 +53,18 @@ def rules(
         for rule in chosen:
             table.add_row(rule.code, rule.name, rule.severity.value)
         console().print(table)
+
+
+def _explain_chart_error(code: str, names: list[str], output: Format) -> None:
+    """The chart stops with codes of its own while it renders. Raises SpecdecError for a code that nobody has."""
+    from specdec import facts
+    from specdec.output import console, print_json
+
+    errors = facts.load(facts.files_dir() / "errors.yaml")["errors"]
+    row = errors.get(code.upper())
+    if row is None:
+        raise unknown("rule", code, [*names, *errors])
+    if output is Format.json:
+        print_json([{"code": code.upper(), "severity": "error", **row}])
+    else:
+        console().print(f"{code.upper()}: {row['name']} (the chart stops with it)\n\n{row['reason']}", markup=False)

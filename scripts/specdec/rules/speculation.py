@@ -14,8 +14,16 @@ from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.versions import anywhere, has, known, limit, not_run
 
 CONFIG = "vllm/config/speculative.py"
+# Methods whose checkpoints state no n_predict: the engine has nothing to take K from.
+NO_NUMBER_OF_THEIR_OWN = ("ngram", "ngram_gpu", "draft_model", "eagle", "eagle3")
 # An older version's literal of methods is a hint to type checkers and not what its code compares with.
 LITERAL_HOLDS_FROM = version_key("0.9.2")
+
+
+SCHEDULE = (
+    '{"method": "ngram", "num_speculative_tokens": 4, '
+    '"num_speculative_tokens_per_batch_size": [[1, 16, 4], [17, 64, 2]]}'
+)
 
 
 def example(config: str, *more: str, version: str = "0.32.0", gpus: int = 1) -> str:
@@ -66,13 +74,13 @@ def number_of_speculative_tokens(engine: EngineWorkload) -> Iterator[Problem]:
     asked = speculation(engine)
     if asked is None:
         return
-    given = asked.raw.get("num_speculative_tokens")
-    whole = isinstance(given, int) and not isinstance(given, bool)
+    given, number = asked.raw.get("num_speculative_tokens"), asked.num_speculative_tokens
     if given is None:
-        if asked.method in ("ngram", "ngram_gpu"):
+        # A draft that was named without a method may be a head that states its own number.
+        if asked.method in NO_NUMBER_OF_THEIR_OWN and (asked.method_given or asked.method == "ngram"):
             message = f"num_speculative_tokens is missing, and {asked.method} has no default"
             yield Problem(engine.manifest, place(engine, "num_speculative_tokens"), message)
-    elif not whole or given <= 0:
+    elif number is None or number <= 0:
         message = f"num_speculative_tokens is {given!r}, not a whole number above 0"
         fix = "take speculation out of the arguments to switch it off" if given == 0 else None
         yield Problem(engine.manifest, place(engine, "num_speculative_tokens"), message, fix)
@@ -166,8 +174,9 @@ def method_does_not_run(engine: EngineWorkload) -> Iterator[Problem]:
     "SD114",
     "draft-tensor-parallel-size",
     Severity.error,
-    reason="A draft's tensor parallel size can be 1 or the target's; for method draft_model only the target's, from "
-    "0.15 on. The engine refuses any other at start.",
+    reason="A draft's tensor parallel size can be 1 or the target's, and the engine refuses any other at start. For "
+    "method draft_model it has to be the target's from 0.15 on: runner V1 refuses another, V2 shards the draft like "
+    "the target whatever is written. Before 0.8 it could be 1 alone.",
     fix="leave draft_tensor_parallel_size out: the engine takes the target's",
     source="vllm/v1/spec_decode/draft_model.py; vllm-project/vllm#31345",
     bad=example(
@@ -289,8 +298,9 @@ def speculation_given_twice(engine: EngineWorkload) -> Iterator[Problem]:
     "SD119",
     "prompt-lookup-window",
     Severity.error,
-    reason="The shortest match cannot be longer than the longest; the engine refuses it.",
-    fix="prompt_lookup_min <= prompt_lookup_max",
+    reason="Matches have at least one token, and the shortest cannot be longer than the longest; the engine refuses "
+    "anything else.",
+    fix="1 <= prompt_lookup_min <= prompt_lookup_max",
     source=CONFIG,
     bad=example('{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 5, "prompt_lookup_max": 3}'),
     good=example('{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 3, "prompt_lookup_max": 5}'),
@@ -299,6 +309,9 @@ def speculation_given_twice(engine: EngineWorkload) -> Iterator[Problem]:
 def prompt_lookup_window(engine: EngineWorkload) -> Iterator[Problem]:
     asked = speculation(engine)
     low, high = (asked.prompt_lookup_min, asked.prompt_lookup_max) if asked else (None, None)
+    for name, value in (("prompt_lookup_min", low), ("prompt_lookup_max", high)):
+        if value is not None and value < 1:
+            yield Problem(engine.manifest, place(engine, name), f"{name} is {value}")
     if low is not None and high is not None and low > high:
         message = f"prompt_lookup_min {low} is above prompt_lookup_max {high}"
         yield Problem(engine.manifest, place(engine, "prompt_lookup_min"), message)
@@ -332,3 +345,23 @@ def short_lookup_with_tools(engine: EngineWorkload) -> Iterator[Problem]:
         shortest = "the engine's default" if low is None else str(low)
         message = f"tool calls with n-gram matches from {shortest} tokens on"
         yield Problem(engine.manifest, place(engine, "prompt_lookup_min"), message)
+
+
+@rule(
+    "SD121",
+    "schedule-with-data-parallel",
+    Severity.warning,
+    reason="With data parallelism inside the pod the engine drops the schedule with a line in its log, and drafts as "
+    "many tokens at every batch size.",
+    fix="--data-parallel-size 1 and more replicas, or no schedule",
+    source="vllm/config/vllm.py: dynamic speculative decoding",
+    bad=example(SCHEDULE, "--data-parallel-size=2", gpus=2),
+    good=example(SCHEDULE),
+)
+@each_engine
+def schedule_with_data_parallel(engine: EngineWorkload) -> Iterator[Problem]:
+    asked = speculation(engine)
+    dropped = any(row.get("allowed") is False for row in limit("scheduleDataParallel", engine.engine_version))
+    if asked and asked.schedule and engine.args.data_parallel_size > 1 and dropped:
+        path = place(engine, "num_speculative_tokens_per_batch_size")
+        yield Problem(engine.manifest, path, "the engine drops this schedule")

@@ -98,9 +98,16 @@ class TestDraftTensorParallelSize:
 
 
 class TestTokensAndFields:
-    @pytest.mark.parametrize("tokens", [0, -1, "4", 2.5, True])
+    @pytest.mark.parametrize("tokens", [0, -1, "0", "many", 2.5, True])
     def test_k_has_to_be_a_whole_number_above_zero(self, tokens: object) -> None:
         assert "SD110" in found(speculative(NGRAM | {"num_speculative_tokens": tokens}))
+
+    def test_a_draft_model_has_no_k_of_its_own_and_mtp_does(self) -> None:
+        assert "SD110" in found(speculative({"method": "draft_model", "model": "/models/draft"}))
+        assert "SD110" not in found(speculative({"method": "mtp"}))
+
+    def test_null_is_no_speculation(self) -> None:
+        assert not [code for code in found(engine("--speculative-config", "null")) if code.startswith("SD1")]
 
     def test_v10_suffix_decoding_needs_no_k_and_ngram_does(self) -> None:
         assert "SD110" not in found(speculative({"method": "suffix"}))
@@ -147,7 +154,6 @@ class TestJsonBrokenOnTheWay:
             '\'{"method": "ngram", "num_speculative_tokens": 3}\'',
             "{method: ngram}",
             "[1]",
-            "null",
             "",
             '{"method": "ngram"',
         ],

@@ -179,6 +179,11 @@ class TestRulesCommand:
         assert code == 0
         assert "## Right" in out
 
+    def test_an_error_of_the_chart_is_explained_too(self, run: Run) -> None:
+        code, out, _ = run("rules", "SD152")
+        assert code == 0
+        assert out.startswith("SD152: version-unknown")
+
     def test_one_that_does_not_exist(self, run: Run) -> None:
         code, _, err = run("rules", "SD4011", "--format", "json")
         assert (code, json.loads(err)["error"]["code"]) == (2, "unknown-rule")

@@ -17,7 +17,7 @@ from specdec.deploy.release import recover
 from specdec.deploy.wait import Waiter, budget
 from specdec.deploy.workloads import pod_templates
 from specdec.environments import Environment
-from specdec.errors import FoundWrong
+from specdec.errors import FoundWrong, SpecdecError
 from specdec.manifests import Manifest, parse
 
 LEVELS: tuple[Literal["error", "warning"], ...] = ("error", "warning")
@@ -105,12 +105,19 @@ class Deploy:
             self.env = replace(self.env, kubecontext=ready.context)
 
     def _preflight(self, cluster: Cluster, manifests: list[Manifest]) -> bool:
-        """Whether the namespace exists. Raises PreflightFailed."""
+        """Whether the namespace exists. Raises PreflightFailed with all that is wrong; SpecdecError: no cluster."""
         may_create = self.options.create_namespace or self.is_local
-        result = preflight.run(
-            cluster, manifests, self.env.release,
-            create_namespace=may_create, findings=rule_findings(manifests), report=self.progress.note,
-        )  # fmt: skip
+        try:
+            result = preflight.run(
+                cluster,
+                manifests,
+                self.env.release,
+                create_namespace=may_create,
+                findings=rule_findings(manifests),
+                report=self.progress.note,
+            )
+        except FoundWrong as error:  # nothing is applied yet: a precondition failed
+            raise SpecdecError(error.message, code=error.code, fix=error.fix) from error
         if result.errors:
             raise PreflightFailed(result.problems)
         for problem in result.problems:

@@ -89,7 +89,7 @@ def _keyed(lookup: Lookup, template: PodTemplate) -> Iterator[Problem]:
                 kind.lower(),
                 template.where,
                 f"{kind} {name} does not exist in {space}",
-                f"{create} --from-{'file' if kind == 'Secret' else 'literal'}={key or 'KEY'}=...",
+                f"{create} --from-file={key or 'KEY'}=FILE",
             )
         elif key and path not in lookup.forbidden:
             have = sorted(

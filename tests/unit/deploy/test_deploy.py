@@ -186,6 +186,15 @@ def test_preflight_errors_exit_2_and_helm_is_never_called(stage: Stage, capsys: 
     assert stage.api.writes() == []
 
 
+def test_a_cluster_that_is_not_there_exits_2_with_its_address(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.api.down = True
+    code, _, err = command(capsys, "deploy", "staging")
+    assert code == 2
+    assert "https://cluster.test:6443" in err
+    assert "kubectl cluster-info" in err
+    assert stage.applied == []
+
+
 def test_the_namespace_is_created_when_asked_for(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     del stage.api.objects[f"/api/v1/namespaces/{NAMESPACE}"]
     code, _, _ = command(capsys, "deploy", "staging", "--create-namespace", "--no-smoke")

@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 import pytest
-from specdec.deploy import preflight
+from specdec.deploy import nodes, preflight
 from specdec.deploy.cluster import Cluster, Unreachable
 from specdec.deploy.problems import PreflightFailed, Problem
 from specdec.manifests import Manifest, parse
@@ -144,10 +144,27 @@ def test_a_pod_that_no_node_admits_is_an_error_with_the_reason(
     assert reason in problem.message
 
 
-@pytest.mark.parametrize("effect", ["PreferNoSchedule"])
-def test_a_taint_that_only_prefers_keeps_nobody_off(api: ApiServer, cluster: Cluster, effect: str) -> None:
-    api.put("/api/v1/nodes/h100", node(taints=[{"key": "team", "effect": effect}]))
+def test_a_taint_that_only_prefers_keeps_nobody_off(api: ApiServer, cluster: Cluster) -> None:
+    api.put("/api/v1/nodes/h100", node(taints=[{"key": "team", "effect": "PreferNoSchedule"}]))
     assert run(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("toleration", "admitted"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"key": "gpu", "value": "yes"}, True),
+        ({"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}, True),
+        ({"key": "gpu", "value": "no"}, False),
+        ({"key": "gpu"}, False),
+        ({"key": "other", "value": "yes"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, False),
+    ],
+)
+def test_a_toleration_matches_by_key_value_and_effect(toleration: dict[str, str], admitted: bool) -> None:
+    assert nodes.tolerates(toleration, {"key": "gpu", "value": "yes", "effect": "NoSchedule"}) is admitted
 
 
 def test_memory_that_no_node_has_is_an_error_in_gib(cluster: Cluster) -> None:

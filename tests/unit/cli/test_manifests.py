@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from specdec import rules
 from specdec.errors import SpecdecError
@@ -224,7 +224,6 @@ ODD: st.SearchStrategy[Any] = (
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), ODD), min_size=1, max_size=4))
 def test_rules_survive_manifests_with_anything_anywhere(changes: list[tuple[Any, Any]]) -> None:
     documents = [yaml.safe_load(yaml.safe_dump(document)) for document in DOCUMENTS]

@@ -194,7 +194,7 @@ def find_price(planned: Planned, wishes: Wishes, out: dict[str, Any]) -> Price |
         return None
     try:
         return cost.price(
-            setup.accelerator.key, setup.tp * setup.pp * setup.dp, cloud=wishes.cloud, machine=wishes.machine, region=wishes.region,
+            setup.accelerator.key, setup.tp * setup.pp * setup.dp, cloud=wishes.cloud or planned.cloud, machine=wishes.machine, region=wishes.region,
             provisioning=wishes.provisioning, dollars_per_hour=wishes.dollars_per_hour,
         )  # fmt: skip
     except SpecdecError as error:
@@ -256,7 +256,7 @@ def startup_seconds(setup: Setup) -> int:
 
 def draft_cost(setup: Setup, verdict: Verdict) -> dict[str, Any] | None:
     """What the draft takes: share of the KV cache and sequences at max_model_len, against the same engine without it."""
-    if setup.speculation is None:
+    if setup.speculation is None or setup.speculation.draft is None:
         return None
     alone = memory.plan(setup.without_speculation())
     if alone.kv_cache_tokens <= 0:

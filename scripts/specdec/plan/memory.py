@@ -28,6 +28,8 @@ class Constants:
     nvlink         GiB of the custom all-reduce, which vLLM uses where GPUs are fully connected
     persistent     GiB of buffers that engines count which measure the drop in free memory
     context        share of the GPU that the first V0 releases counted beside: all that torch had not allocated
+    process        GiB of the engine's processes, on CPUs
+    spread         GiB of error that no term explains, for the band
     graph_first, graph_each  GiB of CUDA graphs: the first, and each further (its driver objects and a pool segment of 20 MiB)
     """
 
@@ -40,6 +42,7 @@ class Constants:
     context: float = 0.019
     graph_first: float = 0.15
     graph_each: float = 0.0195
+    process: float = 1.0
     spread: float = 0.5
 
 
@@ -129,6 +132,8 @@ def sampling_peak(setup: Setup, size: int, rank: int) -> float:
 
 def non_torch(setup: Setup) -> float:
     """GiB that the engine holds outside the weights and the profiled peak."""
+    if setup.accelerator.key == "cpu":
+        return CONSTANTS.process
     c, kind = CONSTANTS, defaults.non_torch(setup.release, setup.runner)
     alone = c.alone + (c.persistent if kind == "free memory" else 0.0)
     if kind == "context":

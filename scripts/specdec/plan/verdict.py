@@ -20,8 +20,16 @@ class Verdict:
 
 
 def fits(plan: Memory, setup: Setup) -> bool:
-    """One sequence of max_model_len has to fit: the engine refuses to start otherwise."""
-    return plan.kv_cache_tokens >= setup.max_model_len
+    """One sequence of max_model_len has to fit: the engine refuses to start otherwise. A fixed KV cache has to fit too."""
+    return plan.kv_cache_tokens >= setup.max_model_len and too_much(plan, setup) <= 0
+
+
+def too_much(plan: Memory, setup: Setup) -> float:
+    """GiB over the memory's end where the KV cache is fixed and not what is left; a pod without a limit has no end."""
+    rank = plan.ranks[plan.least]
+    if not setup.kv_cache_memory_bytes or rank.total <= 0:
+        return 0.0
+    return rank.target_weights + rank.draft_weights + rank.activation + rank.non_torch + rank.kv_cache - rank.total
 
 
 def judge(setup: Setup, *, suggest: bool = True) -> Verdict:
@@ -45,6 +53,8 @@ def why(setup: Setup, plan: Memory) -> list[str]:
         parts += f" + {rank.draft_weights:.1f} GiB of draft weights"
     budget = f"{setup.utilisation:g} x {rank.total:.2f} = {rank.budget:.1f} GiB"
     on = f"on each of {setup.tp} GPUs" if setup.tp > 1 else "on the GPU"
+    if (over := too_much(plan, setup)) > 0:
+        return [f"{parts}, with a KV cache of {rank.kv_cache:.1f} GiB, is {over:.1f} GiB more than the {rank.total:.1f} GiB that there are"]
     if weights > rank.budget:
         return [f"{parts} = {weights:.1f} GiB {on}, against a budget of {budget}: the weights alone do not fit"]
     rest = rank.activation + rank.non_torch + (rank.cuda_graph if rank.graphs_inside else 0)

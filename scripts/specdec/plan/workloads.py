@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from specdec.errors import SpecdecError, unknown
 from specdec.plan import catalogue, heads
 from specdec.plan.models import Model
 from specdec.plan.setup import HEADS, WITHOUT_WEIGHTS, Accelerator, Setup, Speculation, build
-from specdec.plan.weights import chosen_format
+from specdec.plan.weights import GIB, chosen_format
 
 if TYPE_CHECKING:
     from specdec.manifests import EngineWorkload
@@ -22,9 +23,9 @@ GPU_WORDS = {
     "h100": "h100-80gb", "h200": "h200-141gb", "b200": "b200", "a100": "a100-80gb", "l40s": "l40s", "a10g": "a10g", "l4": "l4",
     "rtx-pro-6000": "rtx-pro-6000",
 }  # fmt: skip
-# Speculative tokens that a method can propose at most; None where only the engine's limits count.
-MOST_TOKENS = {"medusa": "heads"}
 DEFAULT_SUFFIX_TOKENS = 24
+# The KV cache of a CPU engine that is told nothing (VLLM_CPU_KVCACHE_SPACE), GiB.
+CPU_KV_GIB = 4
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Planned:
     setup: Setup
     replicas: int
     gpus: int
-    workload: EngineWorkload | None = None
+    cloud: str | None = None
     warnings: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -96,6 +97,11 @@ def plan_input(
         name = ASSUMED_ACCELERATOR
         warnings.append(("SD311", f"no GPU type is stated: planned for {ASSUMED_ACCELERATOR} (--accelerator TYPE)"))
     gpu = accelerator(name, cloud or cloud_of(engine))
+    kv_cache_bytes = args.kv_cache_memory_bytes
+    if gpu.key == "cpu":
+        gpu = replace(gpu, memory_gib=memory_limit(engine))
+        kv_cache_bytes = kv_cache_bytes or int(float(engine.env.get("VLLM_CPU_KVCACHE_SPACE") or CPU_KV_GIB) * GIB)
+    configs = host_folders(engine) | (configs or {})
     target = catalogue.load(args.model, configs)
     tp, pp = args.tensor_parallel_size, args.pipeline_parallel_size
     check_parallelism(target, tp, pp, engine.gpus * args_nodes(engine), gpu.key, where)
@@ -107,10 +113,36 @@ def plan_input(
         utilisation=args.gpu_memory_utilization, max_model_len=args.max_model_len, max_num_seqs=args.max_num_seqs,
         max_num_batched_tokens=args.max_num_batched_tokens, kv_dtype=args.kv_cache_dtype, dtype=args.dtype,
         quantization=args.quantization, eager=args.enforce_eager, hybrid_kv=not args.has("--disable-hybrid-kv-cache-manager"),
-        multimodal=not args.has("--language-model-only"), speculation=spec, kv_cache_memory_bytes=args.kv_cache_memory_bytes,
+        multimodal=not args.has("--language-model-only"), speculation=spec, kv_cache_memory_bytes=kv_cache_bytes,
     )  # fmt: skip
     check_lengths(setup, where)
-    return Planned(engine.name, setup, engine.replicas, engine.gpus, engine, warnings)
+    return Planned(engine.name, setup, engine.replicas, engine.gpus, cloud or cloud_of(engine), warnings)
+
+
+def memory_limit(engine: EngineWorkload) -> float:
+    """GiB that the container may use; 0 where it states no limit."""
+    limits = (engine.container.get("resources") or {}).get("limits") or {}
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]i?)?", str(limits.get("memory") or ""))
+    if not match:
+        return 0.0
+    unit = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+    return float(match.group(1)) * unit[match.group(2) or ""] / GIB
+
+
+def host_folders(engine: EngineWorkload) -> dict[str, Path]:
+    """Models that the pod reads from a folder of this machine, by the path that they have in the container."""
+    args = engine.args
+    names = [args.model, args.speculative.model if args.speculative else None]
+    volumes = {v.get("name"): (v.get("hostPath") or {}).get("path") for v in engine.pod_spec.get("volumes") or []}
+    found: dict[str, Path] = {}
+    for mount in engine.container.get("volumeMounts") or []:
+        host, inside = volumes.get(mount.get("name")), str(mount.get("mountPath") or "").rstrip("/")
+        for name in names:
+            if host and inside and name and name.startswith(inside + "/"):
+                folder = Path(host) / name.removeprefix(inside + "/")
+                if (folder / "config.json").is_file():
+                    found[name] = folder
+    return found
 
 
 def cloud_of(engine: EngineWorkload) -> str | None:

@@ -93,18 +93,18 @@ def ensure(env: Environment | None, report: Report) -> Path | str:
 
 def images(report: Report) -> None:
     """Makes the engine's and the router's image available to pods of the local cluster."""
-    from specdec.local import images as module
+    from specdec.local import layers
 
     if not named(None):
-        module.load(report)
+        layers.load(report)
 
 
 def models(report: Report) -> None:
     """Builds the pair of models unless it is there, and puts it where pods of the local cluster find it."""
-    from specdec.local import models as module
+    from specdec.local import pairs
 
     if not named(None):
-        module.provide(report)
+        pairs.provide(report)
 
 
 def values_file() -> Path | None:

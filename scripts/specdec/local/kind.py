@@ -57,7 +57,7 @@ def create(report: local.Report) -> None:
 
 
 def load(image: Image, report: local.Report) -> None:
-    from specdec.local.images import write_archive
+    from specdec.local.layers import write_archive
 
     if image.name in (_output("docker", "exec", f"{NAME}-control-plane", "crictl", "images", "-o", "json") or ""):
         return

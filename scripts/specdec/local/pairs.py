@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import time
@@ -61,7 +60,7 @@ def provide(report: local.Report) -> None:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(mode=0o755)
     copy_tree(built, part)
-    os.chmod(part, 0o755)
+    part.chmod(0o755)
     # Moved in file by file: pods may have the folder itself mounted.
     for entry in part.iterdir():
         old = place / entry.name

@@ -1,4 +1,5 @@
 """Asks an endpoint for its models and a completion. Arguments: base URL, model, seconds until it gives up."""
+
 import json
 import sys
 import time

@@ -1,4 +1,5 @@
 """Fetches models of the Hugging Face Hub into its cache. Arguments: repository, revision; repeated."""
+
 import pathlib
 import re
 import sys

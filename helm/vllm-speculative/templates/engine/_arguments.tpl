@@ -59,6 +59,7 @@ the version has no way to pass it. Arguments: dict engine, models, argument, out
 {{- if ne $index "" -}}
 {{- $row := index $argument.rows (int $index) -}}
 {{- if eq $row.kind "int" }}{{ $value = int64 $value -}}
+{{- else if eq $row.kind "float" }}{{ $value = float64 $value -}}
 {{- else if eq $row.kind "schedule" -}}
 {{- $triples := list -}}
 {{- range $value }}{{ $triples = append $triples (list (int64 .from) (int64 .to) (int64 .tokens)) }}{{ end -}}

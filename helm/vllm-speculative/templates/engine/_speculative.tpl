@@ -61,16 +61,17 @@
 {{- include "vllm-speculative.fail" (list "SD254" (printf "%s.suffix.%s" $at $key) (printf "%s builds no suffix trees" $s.method) "method suffix, or leave it unset") -}}
 {{- end -}}
 {{- end -}}
-{{- with $s.promptLookup -}}
-{{- if and .min .max (gt (int64 .min) (int64 .max)) -}}
-{{- include "vllm-speculative.fail" (list "SD255" (printf "%s.promptLookup.min" $at) (printf "%d is above max, which is %d" (int64 .min) (int64 .max)) "min at most max") -}}
+{{- $min := $s.promptLookup.min -}}
+{{- $max := $s.promptLookup.max -}}
+{{- if and $min $max (gt (int64 $min) (int64 $max)) -}}
+{{- include "vllm-speculative.fail" (list "SD255" (printf "%s.promptLookup.min" $at) (printf "%d is above max, which is %d" (int64 $min) (int64 $max)) "min at most max") -}}
 {{- end -}}
-{{- if and $ngram (not .max) (ne "" (include "vllm-speculative.row" (list $.facts.engines.limits.promptLookupMaxRequired $.version))) -}}
-{{- include "vllm-speculative.fail" (list "SD255" (printf "%s.promptLookup.max" $at) (printf "vLLM %s has no default for it" $.version) "for example 4") -}}
+{{- if and $ngram (not $max) (ne "" (include "vllm-speculative.row" (list .facts.engines.limits.promptLookupMaxRequired .version))) -}}
+{{- include "vllm-speculative.fail" (list "SD255" (printf "%s.promptLookup.max" $at) (printf "vLLM %s has no default for it" .version) "for example 4") -}}
 {{- end -}}
-{{- if and $ngram $.v.engine.toolCalling.enabled (lt (int64 (default 5 .min)) 8) -}}
+{{- /* Where only max is given the engine takes it as min too; where neither is, its default is below 8. */ -}}
+{{- if and $ngram .v.engine.toolCalling.enabled (lt (int64 (coalesce $min $max 1)) 8) -}}
 {{- include "vllm-speculative.fail" (list "SD256" (printf "%s.promptLookup.min" $at) "n-gram drafts from short matches corrupt tool calls (vllm-project/vllm#40875)" "8 or more, with max at least that; or another method") -}}
-{{- end -}}
 {{- end -}}
 {{- if and (eq $s.method "suffix") (not .v.engine.image.hasArcticInference) -}}
 {{- include "vllm-speculative.fail" (list "SD257" (printf "%sengine.image.hasArcticInference" .path) "suffix decoding needs the arctic-inference package, which vLLM's own image lacks" "an image that has it, and this value true; or method ngram") -}}

@@ -1,0 +1,399 @@
+"""What cannot work is refused while it renders, with value, reason and fix; the nearest good values render."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from .conftest import CHART, DRAFT, DRAFT_REVISION, lookup, merged, pair
+
+CPU: dict[str, Any] = {
+    "accelerator": {"type": "cpu"},
+    "engine": {
+        "model": {"name": "/srv/target", "revision": ""},
+        "kvCacheMemoryBytes": 1073741824,
+        "resources": {"requests": {"memory": "4Gi"}},
+    },
+    "sharedMemory": {"size": "1Gi"},
+}
+TOOLS = {"enabled": True, "parser": "hermes"}
+ARCTIC = {"hasArcticInference": True}
+TWO_GPU_NODE = {"type": "h100-80gb", "machineType": "a3-highgpu-2g"}
+CLAIM = {"modelCache": {"type": "pvc"}}
+
+# story: (bad values, code and path and a part of the message, nearest good values)
+BAD: dict[str, tuple[dict[str, Any], tuple[str, str, str], dict[str, Any]]] = {
+    "a tag that tells no version": (
+        lookup(engine={"image": {"tag": "latest"}}),
+        ("SD151", "engine.version", 'tag "latest"'),
+        lookup(engine={"image": {"tag": "latest"}, "version": "0.32.0"}),
+    ),
+    "a digest that tells no version": (
+        lookup(engine={"image": {"digest": "sha256:" + "0" * 64}}),
+        ("SD151", "engine.version", "digest"),
+        lookup(engine={"image": {"digest": "sha256:" + "0" * 64}, "version": "0.32.0"}),
+    ),
+    "a version that the table does not know": (
+        lookup(engine={"version": "0.99.0"}),
+        ("SD152", "engine.version", "vLLM 0.99.0"),
+        lookup(engine={"version": "0.32.0"}),
+    ),
+    "a version beside another tag": (
+        lookup(engine={"version": "0.32.0", "image": {"tag": "v0.6.3"}}),
+        ("SD153", "engine.version", "says 0.6.3"),
+        lookup(engine={"version": "0.32.0", "image": {"tag": "v0.32.0"}}),
+    ),
+    "data parallelism on an engine that has none": (
+        pair(engine={"version": "0.6.3", "dataParallelSize": 2}),
+        ("SD154", "engine.dataParallelSize", "vLLM 0.6.3 has no argument"),
+        pair(engine={"version": "0.32.0", "dataParallelSize": 2}),
+    ),
+    "a schedule on an engine that has none": (
+        pair(engine={"version": "0.6.3"}, speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}]}),
+        ("SD154", "speculative.schedule", "num_speculative_tokens_per_batch_size"),
+        pair(engine={"version": "0.32.0"}, speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}]}),
+    ),
+    "cache bytes on an engine that has none": (
+        pair(engine={"version": "0.6.3", "kvCacheMemoryBytes": 1073741824}),
+        ("SD154", "engine.kvCacheMemoryBytes", "0.10.2 and later"),
+        pair(engine={"version": "0.6.3", "gpuMemoryUtilization": 0.9}),
+    ),
+    "eagle3 before it existed": (
+        pair(engine={"version": "0.6.3"}, speculative={"method": "eagle3"}),
+        ("SD155", "speculative.method", "vLLM 0.6.3 cannot run eagle3"),
+        pair(engine={"version": "0.6.3"}, speculative={"method": "eagle"}),
+    ),
+    "a CPU engine before there was one": (
+        merged(CPU, {"engine": {"version": "0.6.3"}, "speculative": {"enabled": False}}),
+        ("SD155", "accelerator.type", "no build for CPUs"),
+        merged(CPU, {"engine": {"version": "0.32.0"}, "speculative": {"enabled": False}}),
+    ),
+    "a free argument that a typed value covers": (
+        lookup(engine={"extraArgs": ["--max-model-len=4096"]}),
+        ("SD156", "engine.extraArgs[0]", "set by engine.maxModelLen"),
+        lookup(engine={"maxModelLen": 4096}),
+    ),
+    "speculation as a free argument": (
+        lookup(engine={"extraArgs": ["--seed", "--spec-tokens", "3"]}),
+        ("SD156", "engine.extraArgs[1]", "speculative.numTokens"),
+        lookup(engine={"extraArgs": ["--seed", "3"]}),
+    ),
+    "a typed flag with underscores": (
+        lookup(engine={"extraArgs": ["--tensor_parallel_size=2"]}),
+        ("SD156", "engine.extraArgs[0]", "engine.tensorParallelSize"),
+        lookup(engine={"tensorParallelSize": 2}),
+    ),
+    "a runner that the version has not": (
+        pair(engine={"version": "0.6.3", "runner": "v2"}),
+        ("SD157", "engine.runner", "no choice of runner"),
+        pair(engine={"version": "0.6.3"}),
+    ),
+    "suffix on the v2 runner": (
+        lookup(engine={"runner": "v2", "image": ARCTIC}, speculative={"method": "suffix"}),
+        ("SD157", "engine.runner", "has no suffix"),
+        lookup(engine={"runner": "v1", "image": ARCTIC}, speculative={"method": "suffix"}),
+    ),
+    "no model": (
+        {"engine": {}},
+        ("SD158", "engine.model.name", "no model is named"),
+        lookup(),
+    ),
+    "a name that is neither repository nor path": (
+        lookup(engine={"model": {"name": "llama"}}),
+        ("SD158", "engine.model.name", '"llama" is neither'),
+        lookup(engine={"model": {"name": "/srv/llama"}}),
+    ),
+    "tools without a parser": (
+        pair(engine={"toolCalling": {"enabled": True}}),
+        ("SD159", "engine.toolCalling.parser", "parser"),
+        pair(engine={"toolCalling": {"enabled": True, "parser": "llama3_json"}}),
+    ),
+    "speculation across pipeline stages": (
+        lookup(engine={"pipelineParallelSize": 2}),
+        ("SD160", "engine.pipelineParallelSize", "does not speculate across"),
+        lookup(engine={"pipelineParallelSize": 2}, speculative={"enabled": False}),
+    ),
+    "a draft model without a name": (
+        lookup(speculative={"method": "draft_model"}),
+        ("SD251", "speculative.model.name", "needs a draft model"),
+        pair(),
+    ),
+    "a head without a name": (
+        lookup(speculative={"method": "eagle3"}),
+        ("SD251", "speculative.model.name", "eagle3"),
+        pair(speculative={"method": "eagle3"}),
+    ),
+    "a draft that n-gram would ignore": (
+        lookup(speculative={"model": {"name": DRAFT, "revision": DRAFT_REVISION}}),
+        ("SD252", "speculative.model.name", "drafts without a model"),
+        lookup(),
+    ),
+    "n-gram bounds for a draft model": (
+        pair(speculative={"promptLookup": {"max": 4}}),
+        ("SD254", "speculative.promptLookup.max", "does not look up the prompt"),
+        pair(),
+    ),
+    "suffix values for n-gram": (
+        lookup(speculative={"suffix": {"maxTreeDepth": 8}}),
+        ("SD254", "speculative.suffix.maxTreeDepth", "no suffix trees"),
+        lookup(engine={"image": ARCTIC}, speculative={"method": "suffix", "suffix": {"maxTreeDepth": 8}}),
+    ),
+    "n-gram bounds the wrong way round": (
+        lookup(speculative={"promptLookup": {"min": 5, "max": 4}}),
+        ("SD255", "speculative.promptLookup.min", "5 is above max, which is 4"),
+        lookup(speculative={"promptLookup": {"min": 4, "max": 5}}),
+    ),
+    "n-gram without a bound where none is the default": (
+        lookup(engine={"version": "0.6.3"}),
+        ("SD255", "speculative.promptLookup.max", "vLLM 0.6.3 has no default"),
+        lookup(engine={"version": "0.6.3"}, speculative={"promptLookup": {"max": 4}}),
+    ),
+    "tool calls from short n-grams": (
+        lookup(engine={"toolCalling": TOOLS}, speculative={"promptLookup": {"min": 2, "max": 8}}),
+        ("SD256", "speculative.promptLookup.min", "corrupt tool calls"),
+        lookup(engine={"toolCalling": TOOLS}, speculative={"promptLookup": {"min": 8, "max": 8}}),
+    ),
+    "suffix on the stock image": (
+        lookup(speculative={"method": "suffix"}),
+        ("SD257", "engine.image.hasArcticInference", "arctic-inference"),
+        lookup(engine={"image": ARCTIC}, speculative={"method": "suffix"}),
+    ),
+    "a quantization for n-gram": (
+        lookup(speculative={"quantization": "fp8"}),
+        ("SD258", "speculative.quantization", "no quantization of its own"),
+        pair(speculative={"quantization": "fp8"}),
+    ),
+    "a draft longer than the target": (
+        pair(engine={"maxModelLen": 4096}, speculative={"maxModelLen": 8192}),
+        ("SD259", "speculative.maxModelLen", "8192 is above the target's 4096"),
+        pair(engine={"maxModelLen": 8192}, speculative={"maxModelLen": 8192}),
+    ),
+    "a schedule that starts late": (
+        pair(speculative={"schedule": [{"from": 2, "to": 8, "tokens": 2}]}),
+        ("SD260", "speculative.schedule[0].from", "start at 1"),
+        pair(speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}]}),
+    ),
+    "a schedule with a gap": (
+        pair(speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}, {"from": 10, "to": 12, "tokens": 1}]}),
+        ("SD260", "speculative.schedule[1].from", "fix: 9"),
+        pair(speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}, {"from": 9, "to": 12, "tokens": 1}]}),
+    ),
+    "a schedule that ends before it starts": (
+        pair(speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}, {"from": 9, "to": 8, "tokens": 1}]}),
+        ("SD260", "speculative.schedule[1].to", "8 is below from"),
+        pair(speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}, {"from": 9, "to": 9, "tokens": 1}]}),
+    ),
+    "a schedule above K": (
+        pair(speculative={"schedule": [{"from": 1, "to": 8, "tokens": 5}]}),
+        ("SD261", "speculative.schedule[0].tokens", "5 is above speculative.numTokens"),
+        pair(speculative={"schedule": [{"from": 1, "to": 8, "tokens": 4}]}),
+    ),
+    "a schedule with data parallelism": (
+        pair(engine={"dataParallelSize": 2}, speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}]}),
+        ("SD262", "speculative.schedule", "drops a schedule"),
+        pair(engine={"replicas": 2}, speculative={"schedule": [{"from": 1, "to": 8, "tokens": 2}]}),
+    ),
+    "a draft model with a tensor parallel size of its own": (
+        pair(engine={"tensorParallelSize": 4}, speculative={"draftTensorParallelSize": 1}),
+        ("SD263", "speculative.draftTensorParallelSize", "accepts 4"),
+        pair(engine={"tensorParallelSize": 4}, speculative={"draftTensorParallelSize": 4}),
+    ),
+    "a head with half the target's tensor parallel size": (
+        pair(engine={"tensorParallelSize": 4}, speculative={"method": "eagle3", "draftTensorParallelSize": 2}),
+        ("SD263", "speculative.draftTensorParallelSize", "accepts 1 or 4"),
+        pair(engine={"tensorParallelSize": 4}, speculative={"method": "eagle3", "draftTensorParallelSize": 1}),
+    ),
+    "the draft's tensor parallel size of 0.6.3": (
+        pair(engine={"version": "0.6.3", "tensorParallelSize": 4}, speculative={"draftTensorParallelSize": 4}),
+        ("SD263", "speculative.draftTensorParallelSize", "accepts 1"),
+        pair(engine={"version": "0.6.3", "tensorParallelSize": 4}, speculative={"draftTensorParallelSize": 1}),
+    ),
+    "two sizes of the KV cache": (
+        lookup(engine={"kvCacheMemoryBytes": 1073741824, "gpuMemoryUtilization": 0.9}),
+        ("SD351", "engine.gpuMemoryUtilization", "ignores the utilisation"),
+        lookup(engine={"kvCacheMemoryBytes": 1073741824}),
+    ),
+    "a CPU engine that would take the node": (
+        merged(CPU, {"engine": {"kvCacheMemoryBytes": None}}),
+        ("SD352", "engine.kvCacheMemoryBytes", "whole node's memory"),
+        CPU,
+    ),
+    "shared memory above the limit": (
+        lookup(engine={"resources": {"limits": {"memory": "16Gi"}}}),
+        ("SD353", "engine.resources.limits.memory", "/dev/shm alone may take 16384"),
+        lookup(engine={"resources": {"limits": {"memory": "64Gi"}}}),
+    ),
+    "a CPU engine without room for weights": (
+        merged(CPU, {"engine": {"resources": {"limits": {"memory": "2Gi"}}}}),
+        ("SD354", "engine.resources.limits.memory", "nothing is left for the weights"),
+        merged(CPU, {"engine": {"resources": {"limits": {"memory": "5Gi"}}}}),
+    ),
+    "an accelerator that does not exist": (
+        lookup(accelerator={"type": "h100"}),
+        ("SD452", "accelerator.type", 'no accelerator "h100"'),
+        lookup(accelerator={"type": "h100-80gb"}),
+    ),
+    "an A10G on GKE": (
+        lookup(cloud="gke", accelerator={"type": "a10g"}),
+        ("SD453", "accelerator.type", "its 24 GB class is l4"),
+        lookup(cloud="gke", accelerator={"type": "l4"}),
+    ),
+    "a machine type that does not exist": (
+        lookup(cloud="gke", accelerator={"type": "l4", "machineType": "g2-standard-13"}),
+        ("SD454", "accelerator.machineType", "g2-standard-13"),
+        lookup(cloud="gke", accelerator={"type": "l4", "machineType": "g2-standard-12"}),
+    ),
+    "a machine type with another accelerator": (
+        lookup(cloud="gke", accelerator={"type": "l4", "machineType": "a3-highgpu-8g"}),
+        ("SD454", "accelerator.machineType", "has h100-80gb, not l4"),
+        lookup(cloud="gke", accelerator={"type": "h100-80gb", "machineType": "a3-highgpu-8g"}),
+    ),
+    "an engine called router": (
+        lookup(engines={"router": {}}),
+        ("SD455", "engines.router", "taken"),
+        lookup(engines={"chat": {}}),
+    ),
+    "more GPUs than the node has": (
+        lookup(cloud="gke", engine={"tensorParallelSize": 4}, accelerator=TWO_GPU_NODE),
+        ("SD456", "engine.tensorParallelSize", "a pod needs 4 GPUs"),
+        lookup(cloud="gke", engine={"tensorParallelSize": 2}, accelerator=TWO_GPU_NODE),
+    ),
+    "a name that Kubernetes cannot extend": (
+        lookup(engines={"x" * 45: {}}),
+        ("SD457", f"engines.{'x' * 45}.engine", "52 are left"),
+        lookup(engines={"x" * 40: {}}),
+    ),
+    "a model in a cache that starts empty": (
+        lookup(engine={"model": {"name": "/models/target"}}),
+        ("SD458", "engine.model.name", "starts empty"),
+        lookup(engine={"model": {"name": "/models/target"}}, modelCache={"type": "hostPath"}),
+    ),
+    "offline with a cache that starts empty": (
+        lookup(huggingFace={"offline": True}),
+        ("SD458", "engine.model.name", "is nowhere"),
+        lookup(huggingFace={"offline": True}, modelCache={"type": "hostPath"}),
+    ),
+    "GPUs written a second time": (
+        lookup(engine={"resources": {"limits": {"nvidia.com/gpu": 2}}}),
+        ("SD459", "engine.resources.limits", "nvidia.com/gpu follows from the parallel sizes"),
+        lookup(engine={"tensorParallelSize": 2}),
+    ),
+    "one single-node claim for several pods": (
+        lookup(engine={"replicas": 2, "workload": "Deployment"}, **CLAIM),
+        ("SD460", "modelCache.pvc.accessMode", "cannot be shared"),
+        lookup(engine={"replicas": 2, "workload": "StatefulSet"}, **CLAIM),
+    ),
+    "fetching into a claim that cannot be written": (
+        lookup(modelCache={"type": "pvc", "pvc": {"accessMode": "ReadOnlyMany"}}),
+        ("SD461", "modelCache.pvc.accessMode", "cannot be written"),
+        lookup(modelCache={"type": "pvc", "pvc": {"accessMode": "ReadOnlyMany"}}, huggingFace={"offline": True}),
+    ),
+    "a router for an engine that is not there": (
+        lookup(engines={"chat": {}}, router={"engines": ["caht"]}),
+        ("SD551", "router.engines", 'no engine "caht"'),
+        lookup(engines={"chat": {}}, router={"engines": ["chat"]}),
+    ),
+    "one router before two models": (
+        lookup(engines={"a": {}, "b": {"engine": {"model": {"name": "/srv/b"}}}}),
+        ("SD552", "router.engines", "serve different models"),
+        lookup(engines={"a": {}, "b": {"engine": {"model": {"name": "/srv/b"}}}}, router={"engines": ["a"]}),
+    ),
+    "a model without a revision": (
+        lookup(engine={"model": {"revision": ""}}),
+        ("SD751", "engine.model.revision", "could change under a running release"),
+        lookup(),
+    ),
+    "a draft without a revision": (
+        pair(speculative={"model": {"revision": ""}}),
+        ("SD751", "speculative.model.revision", DRAFT),
+        pair(),
+    ),
+    "a branch as revision": (
+        lookup(engine={"model": {"revision": "main"}}),
+        ("SD752", "engine.model.revision", '"main" is a branch or tag'),
+        lookup(engine={"model": {"revision": "main"}}, huggingFace={"allowMutableRevision": True}),
+    ),
+    "a token in the arguments": (
+        lookup(engine={"extraArgs": ["--hf-token=hf_abc"]}),
+        ("SD753", "engine.extraArgs[0]", "--hf-token puts a secret"),
+        lookup(huggingFace={"tokenSecret": {"name": "hf-token"}}),
+    ),
+    "a token in clear text": (
+        lookup(engine={"extraEnv": [{"name": "HF_TOKEN", "value": "hf_abc"}]}),
+        ("SD753", "engine.extraEnv[0]", "clear text"),
+        lookup(engine={"extraEnv": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]}),
+    ),
+    "a branch where only the commit tells the directory": (
+        pair(engine={"version": "0.6.3", "model": {"revision": "main"}}, huggingFace={"allowMutableRevision": True}),
+        ("SD754", "engine.model.revision", "directory of the snapshot"),
+        pair(engine={"version": "0.6.3"}, huggingFace={"allowMutableRevision": True}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", BAD)
+def test_it_is_refused_and_says_what_would_work(refused, story):
+    values, (code, path, part), _ = BAD[story]
+    message = refused(values)
+    assert f"{code}: {path}: " in message
+    assert part in message
+    assert "fix: " in message
+
+
+@pytest.mark.parametrize("story", BAD)
+def test_the_nearest_good_values_render(render, story):
+    assert render(BAD[story][2]).manifests
+
+
+def test_an_override_is_refused_with_the_path_of_the_engine(refused):
+    message = refused(pair(engines={"chat": {"speculative": {"method": "suffix", "model": {"name": ""}}}}))
+    assert "SD257: engines.chat.engine.image.hasArcticInference: " in message
+
+
+SCHEMA: dict[str, tuple[dict[str, Any], str]] = {
+    "K of zero": (lookup(speculative={"numTokens": 0}), "/speculative/numTokens"),
+    "K of one and a half": (lookup(speculative={"numTokens": 1.5}), "/speculative/numTokens"),
+    "K as text": (lookup(speculative={"numTokens": "4"}), "/speculative/numTokens"),
+    "utilisation of two": (lookup(engine={"gpuMemoryUtilization": 2}), "/engine/gpuMemoryUtilization"),
+    "utilisation of zero": (lookup(engine={"gpuMemoryUtilization": 0}), "/engine/gpuMemoryUtilization"),
+    "a misspelt value": (lookup(speculative={"numToken": 4}), "'numToken' not allowed"),
+    "a misspelt section": (lookup(speculativ={"numTokens": 4}), "'speculativ' not allowed"),
+    "a misspelt value of one engine": (lookup(engines={"a": {"engine": {"replica": 2}}}), "/engines/a/engine"),
+    "a method that does not exist": (lookup(speculative={"method": "eagle4"}), "/speculative/method"),
+    "no tensor parallelism": (lookup(engine={"tensorParallelSize": 0}), "/engine/tensorParallelSize"),
+    "a size without sense": (lookup(sharedMemory={"size": "16 gigs"}), "/sharedMemory/size"),
+    "a digest that is none": (lookup(engine={"image": {"digest": "latest"}}), "/engine/image/digest"),
+    "a router policy that does not exist": (lookup(router={"policy": "fastest"}), "/router/policy"),
+    "root as user": (lookup(security={"runAsUser": 0}), "/security/runAsUser"),
+    "an impatient liveness probe": (lookup(probes={"liveness": {"failureThreshold": 1}}), "/probes/liveness"),
+    "a negative schedule": (
+        lookup(speculative={"schedule": [{"from": 1, "to": 2, "tokens": -1}]}),
+        "/speculative/schedule/0/tokens",
+    ),
+    "a section taken away": (lookup(router={"retries": None}), "'retries'"),
+    "an engine's name that no object may have": (lookup(engines={"My_Engine": {}}), "My_Engine"),
+    "a cloud that does not exist": (lookup(cloud="azure"), "/cloud"),
+}
+
+
+@pytest.mark.parametrize("story", SCHEMA)
+def test_the_schema_refuses(refused, story):
+    values, part = SCHEMA[story]
+    assert part in refused(values)
+
+
+def test_every_error_of_the_chart_is_listed_with_its_reason_and_the_other_way_round():
+    listed = yaml.safe_load((CHART / "files" / "errors.yaml").read_text())["errors"]
+    templates = "".join(path.read_text() for path in (CHART / "templates").rglob("*") if path.is_file())
+    used = {word for word in templates.replace('"', " ").split() if len(word) == 5 and word.startswith("SD")}
+    assert set(listed) == used
+    assert all(row["name"] and row["reason"] for row in listed.values())
+
+
+def test_nearly_every_error_has_a_story():
+    shown = {code for _, (code, _, _), _ in BAD.values()}
+    listed = set(yaml.safe_load((CHART / "files" / "errors.yaml").read_text())["errors"])
+    # The schema is quicker with these: null for a section, K left out, no memory, a size without sense.
+    assert listed - shown == {"SD162", "SD253", "SD355", "SD451"}

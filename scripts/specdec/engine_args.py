@@ -73,10 +73,12 @@ class EngineArgs:
 
     def value(self, *flags: str) -> str | None:
         """The last value given to any of these spellings; argparse's own rule."""
+        if not self.has(*flags):
+            return None
         return next((value for flag, value in reversed(self.raw) if flag in flags), None)
 
     def has(self, *flags: str) -> bool:
-        return any(flag in flags for flag, _ in self.raw)
+        return any(flag in self.index for flag in flags)
 
 
 # Short and alternative spellings of the engine's parser, to the name that we go by.

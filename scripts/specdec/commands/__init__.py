@@ -11,6 +11,7 @@ from specdec.commands.destroy import destroy
 from specdec.commands.diff import diff
 from specdec.commands.models import models
 from specdec.commands.plan import plan
+from specdec.commands.plan_check import plan_check
 from specdec.commands.render import render
 from specdec.commands.rules import rules
 from specdec.commands.smoke import smoke
@@ -18,4 +19,18 @@ from specdec.commands.speed import speed
 from specdec.commands.status import status
 from specdec.commands.validate import validate
 
-COMMANDS: list[Callable[..., Any]] = [accelerators, deploy, destroy, diff, models, plan, render, rules, smoke, speed, status, validate]
+COMMANDS: list[Callable[..., Any]] = [
+    accelerators,
+    deploy,
+    destroy,
+    diff,
+    models,
+    plan,
+    plan_check,
+    render,
+    rules,
+    smoke,
+    speed,
+    status,
+    validate,
+]

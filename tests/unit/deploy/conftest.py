@@ -26,6 +26,7 @@ class Engine:
     drafts: int = 100
     accept: tuple[float, ...] = (0.8, 0.5, 0.3, 0.2)
     dies_beyond: int | None = None
+    cuts_prompts_at: int | None = None
     json_answer: str = '{"colour": "red", "count": 2, "done": true}'
     json_finish: str = "stop"
     has_health: bool = True
@@ -107,6 +108,7 @@ class Handler(BaseHTTPRequestHandler):
             engine.dead = True
             return self.answer(500, {"error": {"message": "EngineCore encountered an issue"}})
         engine.generate(body["max_tokens"])
+        length = min(length, engine.cuts_prompts_at or length)
         usage = {"prompt_tokens": length, "completion_tokens": body["max_tokens"]}
         if body.get("stream"):
             return self.stream(body["max_tokens"], chat)

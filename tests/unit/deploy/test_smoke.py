@@ -102,6 +102,12 @@ def test_an_engine_that_dies_of_a_long_prompt_is_found(serve: Start) -> None:
     assert checks["completion"].ok
 
 
+def test_a_gateway_that_cuts_prompts_short_has_not_shown_that_long_ones_work(serve: Start) -> None:
+    check = run(serve(max_model_len=8192, cuts_prompts_at=1000), draft_positions=2048)["long prompt"]
+    assert not check.ok
+    assert "1000 tokens, not more than the draft's 2048" in check.detail
+
+
 def test_without_known_positions_the_prompt_nearly_fills_the_context(serve: Start) -> None:
     server = serve(max_model_len=1000)
     assert run(server)["long prompt"].ok

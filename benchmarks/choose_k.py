@@ -1,10 +1,12 @@
 """K on a real CPU engine: a sweep over K, and what the planner would have chosen from two points of it.
 
-    python benchmarks/choose_k.py --target DIR --draft DIR --python .tools/engine/bin/python [--k 1,2,3,4,6,8] [--out FILE]
+    python benchmarks/choose_k.py --target DIR --draft DIR --python .tools/engine/bin/python [--k 1,2,3,4,6,8] [--out
+    FILE]
     python benchmarks/choose_k.py --recorded FILE
 
 Each K is an engine of its own; runs are interleaved over `--repeats` and the median counts. Acceptance by position is
-read from the engine's own counters. The choice is made from the time without speculation and at one K, and acceptance there.
+read from the engine's own counters. The choice is made from the time without speculation and at one K, and acceptance
+there.
 """
 
 from __future__ import annotations
@@ -20,12 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-
 from specdec.plan import catalogue
 from specdec.plan.acceptance import Acceptance
 from specdec.plan.choose import TwoPoints
 
-PROMPTS = ["The engine reads the values and", "A cluster has nodes, and each node", "When a request arrives", "Tokens are drafted and then"]
+PROMPTS = [
+    "The engine reads the values and",
+    "A cluster has nodes, and each node",
+    "When a request arrives",
+    "Tokens are drafted and then",
+]
 PORT = 8741
 
 
@@ -44,9 +50,19 @@ class Run:
 
 def start(arguments: argparse.Namespace, k: int) -> subprocess.Popen[bytes]:
     command = [
-        arguments.python, "-m", "vllm.entrypoints.openai.api_server", "--model", arguments.target, "--served-model-name", "target",
-        "--port", str(PORT), "--enforce-eager", "--max-model-len", "1024",
-    ]  # fmt: skip
+        arguments.python,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        arguments.target,
+        "--served-model-name",
+        "target",
+        "--port",
+        str(PORT),
+        "--enforce-eager",
+        "--max-model-len",
+        "1024",
+    ]
     if k:
         speculative = {"method": "draft_model", "model": arguments.draft, "num_speculative_tokens": k}
         command += ["--speculative-config", json.dumps(speculative)]
@@ -69,7 +85,14 @@ def wait(process: subprocess.Popen[bytes], seconds: int = 300) -> None:
 
 def complete(prompt: str, tokens: int) -> float:
     """Milliseconds a token of one greedy completion, its prompt left out."""
-    body = {"model": "target", "prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True, "stream": True}
+    body = {
+        "model": "target",
+        "prompt": prompt,
+        "max_tokens": tokens,
+        "temperature": 0,
+        "ignore_eos": True,
+        "stream": True,
+    }
     first = last = 0.0
     with httpx.stream("POST", f"http://127.0.0.1:{PORT}/v1/completions", json=body, timeout=300) as response:
         for line in response.iter_lines():
@@ -82,7 +105,9 @@ def complete(prompt: str, tokens: int) -> float:
 def counters() -> tuple[float, list[float]]:
     text = httpx.get(f"http://127.0.0.1:{PORT}/metrics", timeout=10).text
     drafts = sum(float(v) for v in re.findall(r"^vllm:spec_decode_num_drafts_total\S* (\S+)", text, re.M))
-    found = re.findall(r'^vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}]*position="(\d+)"[^}]*\} (\S+)', text, re.M)
+    found = re.findall(
+        r'^vllm:spec_decode_num_accepted_tokens_per_pos_total\{[^}]*position="(\d+)"[^}]*\} (\S+)', text, re.M
+    )
     return drafts, [float(value) for _, value in sorted(found, key=lambda pair: int(pair[0]))]
 
 
@@ -100,13 +125,17 @@ def measure(arguments: argparse.Namespace, k: int) -> Run:
 
 
 def judge(runs: dict[int, Run], share: float | None) -> None:
-    """The choice from the time without speculation and at one K, acceptance by position known, against the best measured.
+    """The choice from the time without speculation and at one K, acceptance by position known, against the best
+    measured.
 
     share: what one speculative token should cost of a step: the draft's size over the target's.
     """
     best = min(runs.values(), key=lambda r: r.ms)
     for run in runs.values():
-        print(f"K={run.k}: {run.ms:.1f} ms a token" + (f", acceptance {[round(p, 3) for p in run.acceptance().positions]}" if run.k else ""))
+        print(
+            f"K={run.k}: {run.ms:.1f} ms a token"
+            + (f", acceptance {[round(p, 3) for p in run.acceptance().positions]}" if run.k else "")
+        )
     print(f"best measured: K={best.k}, {best.ms:.1f} ms")
     acceptance = runs[max(runs)].acceptance()
     for known in (k for k in runs if k):

@@ -27,9 +27,17 @@ GPUS = {
 MODELS = [(r"Qwen3-Coder-30B-A3B", "Qwen/Qwen3-Coder-30B-A3B-Instruct"), (r"^(Qwen[\d.]+-\S+)$", r"Qwen/\1")]
 # Releases by the day they came out, for a log that has a date and no version.
 RELEASES = [
-    ("2024-09", "0.6.3"), ("2025-02", "0.7.2"), ("2025-03", "0.8.0"), ("2025-06", "0.9.0"), ("2025-08", "0.10.0"), ("2025-10", "0.11.0"),
-    ("2026-01", "0.13.0"), ("2026-04", "0.19.1"), ("2026-07", "0.24.0"), ("2026-10", "0.31.0"),
-]  # fmt: skip
+    ("2024-09", "0.6.3"),
+    ("2025-02", "0.7.2"),
+    ("2025-03", "0.8.0"),
+    ("2025-06", "0.9.0"),
+    ("2025-08", "0.10.0"),
+    ("2025-10", "0.11.0"),
+    ("2026-01", "0.13.0"),
+    ("2026-04", "0.19.1"),
+    ("2026-07", "0.24.0"),
+    ("2026-10", "0.31.0"),
+]
 
 
 @dataclass(frozen=True)
@@ -89,11 +97,18 @@ def setup_of(row: dict[str, str], version: str | None = None) -> Setup:
     )
     kv = row["kv_dtype"] or None
     return build(
-        target, accelerator, version=version, runner=runner, tp=integer["tp"] or 1, max_model_len=integer["max_model_len"],
-        max_num_batched_tokens=integer["max_num_batched_tokens"], quantization=quantization, kv_dtype=kv,
+        target,
+        accelerator,
+        version=version,
+        runner=runner,
+        tp=integer["tp"] or 1,
+        max_model_len=integer["max_model_len"],
+        max_num_batched_tokens=integer["max_num_batched_tokens"],
+        quantization=quantization,
+        kv_dtype=kv,
         utilisation=float(row["gpu_memory_utilization"]) if row["gpu_memory_utilization"] else None,
         speculation=speculation_of(row, target.name),
-    )  # fmt: skip
+    )
 
 
 def speculation_of(row: dict[str, str], target: str) -> Speculation | None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from specdec import facts
 from specdec.plan import catalogue, speed
 from specdec.plan.setup import Accelerator, build
+from specdec.plan.speculation import make_speculation
 from specdec.plan.speed import Constants, Engine, Load, engine, length_from_speedup
-from specdec.plan.workloads import make_speculation
 
 DATA = Path(__file__).parent / "data" / "speculation.csv"
 DRAFTS = {
@@ -102,7 +102,8 @@ def summary(label: str, rows: list[tuple[Sweep, int, float, float]]) -> None:
     relative = [abs(p / t - 1) for _, _, p, t in rows]
     wrong = [f"{s.method}/{s.dataset}@{b}" for s, b, p, t in rows if abs(t - 1) > 0.05 and (p > 1) != (t > 1)]
     print(
-        f"{label}: n={len(rows)} mean {statistics.mean(relative):.1%}, worst {max(relative):.1%}, wrong sign: {wrong or 'none'}"
+        f"{label}: n={len(rows)} mean {statistics.mean(relative):.1%}, worst {max(relative):.1%}, wrong sign:"
+        f" {wrong or 'none'}"
     )
 
 

@@ -21,7 +21,12 @@ def accelerators(
         raise unknown("cloud", cloud, clouds, path="--cloud")
     prices = cost.rows()
     machines = [
-        {"cloud": c, "machine": name, **shape, "prices": [p for p in prices if p["cloud"] == c and p["machine"] == name]}
+        {
+            "cloud": c,
+            "machine": name,
+            **shape,
+            "prices": [p for p in prices if p["cloud"] == c and p["machine"] == name],
+        }
         for c, shapes in clouds.items()
         if cloud in (None, c)
         for name, shape in shapes.items()
@@ -33,13 +38,28 @@ def accelerators(
 
     gpus = Table("type", "GPU", "GiB", "GB/s", "bf16 TFLOPS", "FP8")
     for key, a in facts.accelerators().items():
-        gpus.add_row(key, a["name"], str(a["memoryGiB"] or "the pod's"), f"{a['bandwidthGBs']:,}", str(a["tflops"]["bf16"]), "yes" if a["fp8"] else "no")
+        gpus.add_row(
+            key,
+            a["name"],
+            str(a["memoryGiB"] or "the pod's"),
+            f"{a['bandwidthGBs']:,}",
+            str(a["tflops"]["bf16"]),
+            "yes" if a["fp8"] else "no",
+        )
     shapes_table = Table("cloud", "machine", "GPUs", "vCPUs", "GiB", "provisioning", "$ an hour")
     for m in machines:
-        dollars = ", ".join(f"{p['provisioning']} {'~' if p['approximate'] else ''}{p['dollarsPerHour']:g}" for p in m["prices"])
+        dollars = ", ".join(
+            f"{p['provisioning']} {'~' if p['approximate'] else ''}{p['dollarsPerHour']:g}" for p in m["prices"]
+        )
         shapes_table.add_row(
-            m["cloud"], m["machine"], f"{m['count']} x {m['accelerator']}", str(m["vcpus"]), str(m["memoryGiB"]), ", ".join(m["provisioning"]), dollars
-        )  # fmt: skip
+            m["cloud"],
+            m["machine"],
+            f"{m['count']} x {m['accelerator']}",
+            str(m["vcpus"]),
+            str(m["memoryGiB"]),
+            ", ".join(m["provisioning"]),
+            dollars,
+        )
     out = output.console()
     out.print(gpus)
     out.print(shapes_table)

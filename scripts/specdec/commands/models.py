@@ -44,7 +44,13 @@ def models(
     table = Table("model", "parameters", "GiB", "format", "layers", "vocabulary", "positions", "KV bytes a token")
     for r in rows:
         table.add_row(
-            str(r["name"]), f"{r['parameters']:,}", f"{r['checkpoint_gib']:.2f}", "16 bit" if r["format"] == "none" else str(r["format"]),
-            str(r["layers"]), f"{r['vocabulary']:,}", f"{r['positions']:,}", f"{r['kv_bytes_per_token']:,}",
-        )  # fmt: skip
+            str(r["name"]),
+            f"{r['parameters']:,}",
+            f"{r['checkpoint_gib']:.2f}",
+            "16 bit" if r["format"] == "none" else str(r["format"]),
+            str(r["layers"]),
+            f"{r['vocabulary']:,}",
+            f"{r['positions']:,}",
+            f"{r['kv_bytes_per_token']:,}",
+        )
     output.console().print(table)

@@ -19,7 +19,9 @@ class PlanFormat(StrEnum):
 
 
 def plan(
-    what: list[str] = typer.Argument(None, metavar="(ENV | FILE...)", help="An environment, or manifests; - reads standard input."),
+    what: list[str] = typer.Argument(
+        None, metavar="(ENV | FILE...)", help="An environment, or manifests; - reads standard input."
+    ),
     values: list[Path] = typer.Option([], "--values", "-f", help="Values files in place of an environment."),
     set_values: list[str] = typer.Option([], "--set", help="A value, as in helm: key=value."),
     model_config: list[str] = typer.Option([], "--model-config", help="NAME=DIR with the model's config.json."),
@@ -38,7 +40,9 @@ def plan(
     provisioning: str = typer.Option(None, help="on_demand, spot, flex_start..."),
     price: float = typer.Option(None, help="Dollars an hour of the machine, in place of prices.yaml."),
     sale: float = typer.Option(None, help="Dollars that a million output tokens are sold for: shows the margin."),
-    search: bool = typer.Option(False, "--search", help="Search TP, K, method, quantisation, GPU and draft for the cheapest."),
+    search: bool = typer.Option(
+        False, "--search", help="Search TP, K, method, quantisation, GPU and draft for the cheapest."
+    ),
     target_tpot: float = typer.Option(20.0, help="With --search: ms an output token that have to be kept."),
     write: Path = typer.Option(None, help="Write the chosen K or schedule into this values file."),
     output: Path = typer.Option(None, "--output", "-o", help="Write to a file in place of the screen."),
@@ -54,13 +58,24 @@ def plan(
     for value, name in ((input_len, "--input-len"), (output_len, "--output-len"), (concurrency, "--concurrency")):
         positive(value, name)
     wishes = Wishes(
-        load=Load(input_len, output_len), task=task, acceptance=measured_acceptance(acceptance, benchmark), concurrency=concurrency,
-        prefix_hits=share(prefix_hits, "--prefix-hits"), cloud=cloud, machine=machine, region=region, provisioning=provisioning,
-        dollars_per_hour=price, sale=sale,
-    )  # fmt: skip
+        load=Load(input_len, output_len),
+        task=task,
+        acceptance=measured_acceptance(acceptance, benchmark),
+        concurrency=concurrency,
+        prefix_hits=share(prefix_hits, "--prefix-hits"),
+        cloud=cloud,
+        machine=machine,
+        region=region,
+        provisioning=provisioning,
+        dollars_per_hour=price,
+        sale=sale,
+    )
     workloads = engines_of(what or [], values, set_values, engine_version)
     configs = configs_of(model_config)
-    planned = [plan_input(w, configs=configs, accelerator_name=accelerator, cloud=cloud, engine_version=engine_version) for w in workloads]
+    planned = [
+        plan_input(w, configs=configs, accelerator_name=accelerator, cloud=cloud, engine_version=engine_version)
+        for w in workloads
+    ]
     if search:
         from specdec.plan.search import print_search
 
@@ -78,7 +93,9 @@ def measured_acceptance(text: str | None, benchmark: Path | None) -> Any:
     from specdec.plan import acceptance, calibrate
 
     if text and benchmark:
-        raise SpecdecError("--acceptance and --benchmark say the same thing twice", code="usage", fix="give one of them")
+        raise SpecdecError(
+            "--acceptance and --benchmark say the same thing twice", code="usage", fix="give one of them"
+        )
     if text:
         return acceptance.parse(text)
     return calibrate.from_benchmark(benchmark)[0] if benchmark else None
@@ -96,7 +113,12 @@ def show(documents: list[dict[str, Any]], format: PlanFormat, file: Path | None)
     if format == PlanFormat.json:
         import json
 
-        text = json.dumps(documents[0] if len(documents) == 1 else {"engines": {d["engine"]: d for d in documents}}, indent=2) + "\n"
+        text = (
+            json.dumps(
+                documents[0] if len(documents) == 1 else {"engines": {d["engine"]: d for d in documents}}, indent=2
+            )
+            + "\n"
+        )
     elif format == PlanFormat.html:
         from specdec.plan.html import report
 

@@ -36,11 +36,14 @@ class Acceptance:
             if index and value > self.positions[index - 1] + 1e-9:
                 raise SpecdecError(
                     f"acceptance rises from {self.positions[index - 1]} to {value} at position {index + 1}",
-                    code="SD402", path="--acceptance", fix="accepted at that position / drafts, which never rises",
-                )  # fmt: skip
+                    code="SD402",
+                    path="--acceptance",
+                    fix="accepted at that position / drafts, which never rises",
+                )
 
     def at(self, position: int) -> float:
-        """Acceptance at a position (from 1). Past the last known one, each conditional probability is DECAY of that before."""
+        """Acceptance at a position (from 1). Past the last known one, each conditional probability is DECAY of that
+        before."""
         known = len(self.positions)
         if position <= known:
             return self.positions[position - 1]

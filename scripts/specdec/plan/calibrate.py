@@ -1,4 +1,5 @@
-"""Acceptance and time from what a person knows: positions, a mean length, one measured speed-up, or a benchmark's result."""
+"""Acceptance and time from what a person knows: positions, a mean length, one measured speed-up, or a benchmark's
+result."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from specdec.plan.tasks import assumed
 def acceptance_of(
     engine: Engine, k: int, positions: str | None, mean_length: float | None, measured: str | None, task: str = "chat"
 ) -> Acceptance:
-    """Acceptance from the one way that was given; an assumption by method where none was. Raises SpecdecError on two ways."""
+    """Acceptance from the one way that was given; an assumption by method where none was. Raises SpecdecError on two
+    ways."""
     given = [
         name
         for name, value in (("--acceptance", positions), ("--mean-length", mean_length), ("--measured", measured))
@@ -69,7 +71,8 @@ def positive(value: int, name: str) -> None:
 
 
 def from_benchmark(file: Path) -> tuple[Acceptance, list[tuple[int, int, float]]]:
-    """A benchmark's JSON result: acceptance by position of its speculative arm, and (batch, K, ms a token) of every arm."""
+    """A benchmark's JSON result: acceptance by position of its speculative arm, and (batch, K, ms a token) of every
+    arm."""
     try:
         document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:

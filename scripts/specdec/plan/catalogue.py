@@ -10,7 +10,8 @@ from typing import Any
 from specdec import facts
 from specdec.errors import SpecdecError, nearest
 from specdec.plan import heads
-from specdec.plan.models import Model, parse
+from specdec.plan.models import Model
+from specdec.plan.parse import parse
 
 
 def load(name: str, configs: dict[str, Path] | None = None) -> Model:
@@ -31,13 +32,16 @@ def load(name: str, configs: dict[str, Path] | None = None) -> Model:
         return downloaded
     guess = nearest(name, facts.models())
     raise SpecdecError(
-        f"the planner has no configuration of the model {name!r}", code="unknown-model", path="engine.model.name",
+        f"the planner has no configuration of the model {name!r}",
+        code="unknown-model",
+        path="engine.model.name",
         fix=(f"did you mean {guess}? Or give" if guess else "give") + f" its config.json: --model-config {name}=DIR",
-    )  # fmt: skip
+    )
 
 
 def known_row(name: str) -> dict[str, Any] | None:
-    """The row of models.yaml: by its whole name, else by the name without its owner where that means one configuration."""
+    """The row of models.yaml: by its whole name, else by the name without its owner where that means one
+    configuration."""
     rows = facts.models()
     if name in rows:
         return dict(rows[name])
@@ -61,9 +65,17 @@ def short(name: str) -> str:
 @lru_cache(maxsize=256)
 def _parsed(name: str, document: str, published: int | None, source: str) -> Model:
     config = json.loads(document)
-    if heads.is_head(config):
-        return heads.parse_head(name, config, source=source, published_bytes=published)
-    return parse(name, config, checkpoint_bytes=published, source=source)
+    try:
+        if heads.is_head(config):
+            return heads.parse_head(name, config, source=source, published_bytes=published)
+        return parse(name, config, checkpoint_bytes=published, source=source)
+    except (TypeError, ValueError, ZeroDivisionError, AttributeError, KeyError) as error:
+        raise SpecdecError(
+            f"a field of {name} has a value that makes no sense: {error}",
+            code="bad-model-config",
+            file=source or f"{name}/config.json",
+            fix="the model's own config.json: --model-config NAME=DIR",
+        ) from error
 
 
 def from_row(name: str, row: dict[str, Any]) -> Model:
@@ -102,7 +114,8 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def from_hub(name: str) -> Model | None:
-    """config.json from the Hub's cache or, where HF_HUB_OFFLINE does not forbid it, from the Hub. None when it is not to be had."""
+    """config.json from the Hub's cache or, where HF_HUB_OFFLINE does not forbid it, from the Hub. None when it is not
+    to be had."""
     if "/" not in name or name.startswith(("/", ".")):
         return None
     try:

@@ -47,7 +47,8 @@ def line_chart(
             shown = px(x)
             parts.append(f'<text x="{px(x):.1f}" y="{HEIGHT - BOTTOM + 24}" text-anchor="middle">{x:g}</text>')
     parts.append(
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle" class="axis">{escape(x_label)}</text>'
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle"'
+        f' class="axis">{escape(x_label)}</text>'
     )
     if mark and xs[0] <= mark[0] <= xs[-1]:
         x = px(mark[0])
@@ -87,10 +88,13 @@ def nice(value: float) -> float:
 
 
 BAR_PARTS = [
-    ("target_weights_gib", "target weights", "#1f6feb"), ("draft_weights_gib", "draft weights", "#a371f7"),
-    ("activation_gib", "activations", "#d29922"), ("non_torch_gib", "driver, NCCL", "#8b949e"),
-    ("cuda_graph_gib", "CUDA graphs", "#db6d28"), ("kv_cache_gib", "KV cache", "#0a8f5b"),
-]  # fmt: skip
+    ("target_weights_gib", "target weights", "#1f6feb"),
+    ("draft_weights_gib", "draft weights", "#a371f7"),
+    ("activation_gib", "activations", "#d29922"),
+    ("non_torch_gib", "driver, NCCL", "#8b949e"),
+    ("cuda_graph_gib", "CUDA graphs", "#db6d28"),
+    ("kv_cache_gib", "KV cache", "#0a8f5b"),
+]
 
 
 def memory_bar(rank: dict[str, float]) -> str:
@@ -108,7 +112,8 @@ def memory_bar(rank: dict[str, float]) -> str:
         if width <= 0:
             continue
         out.append(
-            f'<rect x="{x:.1f}" y="14" width="{width:.1f}" height="34" fill="{color}"><title>{name} {rank[key]:.1f} GiB</title></rect>'
+            f'<rect x="{x:.1f}" y="14" width="{width:.1f}" height="34" fill="{color}"><title>{name} {rank[key]:.1f}'
+            " GiB</title></rect>"
         )
         if width > 34:
             out.append(
@@ -118,7 +123,8 @@ def memory_bar(rank: dict[str, float]) -> str:
     budget = 20 + rank["budget_gib"] * scale
     out.append(f'<line x1="{budget:.1f}" x2="{budget:.1f}" y1="6" y2="56" class="budget"/>')
     out.append(
-        f'<text x="{budget - 4:.1f}" y="76" text-anchor="end" class="small">budget {rank["budget_gib"]:.1f} of {total:.1f} GiB</text>'
+        f'<text x="{budget - 4:.1f}" y="76" text-anchor="end" class="small">budget {rank["budget_gib"]:.1f} of'
+        f" {total:.1f} GiB</text>"
     )
     return "".join(out) + "</svg>"
 

@@ -1,4 +1,5 @@
-"""Whether target and draft go together: vocabulary, hidden size, positions, tokenizer family, tensor parallel size, token budget.
+"""Whether target and draft go together: vocabulary, hidden size, positions, tokenizer family, tensor parallel size,
+token budget.
 
 Findings are (code, message): warnings of a plan, and what validate's pair rules say. The engine's own checks are named.
 """
@@ -12,7 +13,8 @@ from specdec.plan.setup import Setup, Speculation
 Finding = tuple[str, str]
 # The engine's own draft-model check compares the padded vocabulary sizes of the two configurations.
 SAME_TP_FROM = version_key("0.15.1")
-# Releases (their config/vllm.py) that hold back slots x max_num_seqs of the step's tokens for parallel drafting (vllm-project/vllm#50708).
+# Releases (their config/vllm.py) that hold back slots x max_num_seqs of the step's tokens for parallel drafting
+# (vllm-project/vllm#50708).
 SLOTS_FROM, SLOTS_BEFORE = version_key("0.17.0"), version_key("0.28.0")
 # From this version the engine raises a head's positions to the target's (vllm-project/vllm#48894).
 POSITIONS_FIXED_FROM = version_key("0.25.0")
@@ -54,7 +56,10 @@ def vocabulary(target: Model, draft: Model, spec: Speculation) -> list[Finding]:
     return [
         (
             "SD202",
-            f"vocabulary {target.vocab} of {target.name} and {draft.vocab} of {draft.name} differ by {gap}{padded}: {fix}",
+            (
+                f"vocabulary {target.vocab} of {target.name} and {draft.vocab} of {draft.name} differ by {gap}{padded}:"
+                f" {fix}"
+            ),
         )
     ]
 
@@ -69,13 +74,17 @@ def hidden(target: Model, draft: Model, spec: Speculation) -> list[Finding]:
     return [
         (
             "SD203",
-            f"{draft.name} reads hidden states of {states}, {target.name} has {target.hidden}: the head is another target's",
+            (
+                f"{draft.name} reads hidden states of {states}, {target.name} has {target.hidden}: the head is another"
+                " target's"
+            ),
         )
     ]
 
 
 def positions(setup: Setup, draft: Model, spec: Speculation) -> list[Finding]:
-    """A head trained for fewer positions than max_model_len crashes the engine at the first longer prompt, in older versions."""
+    """A head trained for fewer positions than max_model_len crashes the engine at the first longer prompt, in older
+    versions."""
     longest = spec.draft_max_len or setup.max_model_len
     if not draft.max_positions or draft.max_positions >= longest or spec.method == "medusa":
         return []
@@ -84,8 +93,11 @@ def positions(setup: Setup, draft: Model, spec: Speculation) -> list[Finding]:
     return [
         (
             "SD209",
-            f"{draft.name} knows {draft.max_positions} positions and max_model_len is {setup.max_model_len}: a longer prompt crashes the engine. "
-            f"maxModelLen {draft.max_positions}, speculative.maxModelLen {draft.max_positions}, or a newer engine",
+            (
+                f"{draft.name} knows {draft.max_positions} positions and max_model_len is {setup.max_model_len}: a"
+                f" longer prompt crashes the engine. maxModelLen {draft.max_positions}, speculative.maxModelLen"
+                f" {draft.max_positions}, or a newer engine"
+            ),
         )
     ]
 
@@ -97,7 +109,10 @@ def parallel(setup: Setup, spec: Speculation) -> list[Finding]:
         return [
             (
                 "SD210",
-                f"vLLM {setup.version} runs a draft model at the target's tensor parallel size {setup.tp} alone, not {spec.draft_tp}",
+                (
+                    f"vLLM {setup.version} runs a draft model at the target's tensor parallel size {setup.tp} alone,"
+                    f" not {spec.draft_tp}"
+                ),
             )
         ]
     if spec.draft_tp not in (1, setup.tp):
@@ -122,7 +137,8 @@ def budget(setup: Setup, spec: Speculation) -> list[Finding]:
     """Tokens of a step that parallel drafting leaves to the scheduler."""
     if not SLOTS_FROM <= setup.release < SLOTS_BEFORE:
         return []
-    # SpeculativeConfig.max_num_new_slots_for_drafting: one a masked token in parallel drafting, one more for a draft model.
+    # SpeculativeConfig.max_num_new_slots_for_drafting: one a masked token in parallel drafting, one more for a
+    # draft model.
     slots = {"dflash": spec.k - 1, "dspark": spec.k - 1, "p_eagle": spec.k - 1, "pard": spec.k, "draft_model": 1}.get(
         spec.method, 0
     )

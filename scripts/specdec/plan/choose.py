@@ -15,8 +15,10 @@ from specdec.plan.speed import Engine
 
 MOST_TOKENS = 12
 MOST_RANGES = 4
-# What a schedule costs a step: fixed, and for each running sequence. V1: vllm-project/vllm issue comment of 2026-08-24, K=0
-# in a schedule against no speculation at 2 and 189 sequences. V2 prepares its batch on the GPU; half the fixed part is assumed.
+# What a schedule costs a step: fixed, and for each running sequence. V1: vllm-project/vllm issue comment of
+# 2026-08-24, K=0
+# in a schedule against no speculation at 2 and 189 sequences. V2 prepares its batch on the GPU; half the fixed part
+# is assumed.
 SCHEDULE_TAX = {"v1": (0.78, 0.084), "v2": (0.39, 0.0)}
 
 
@@ -89,7 +91,8 @@ def grid(most: int) -> list[int]:
 
 
 def ranges(best: Callable[[int], int], most_batch: int) -> tuple[Range, ...]:
-    """Few ranges of batch sizes with the best K of each; K never rises with the batch, which keeps the engine's graphs few."""
+    """Few ranges of batch sizes with the best K of each; K never rises with the batch, which keeps the engine's graphs
+    few."""
     found: list[Range] = []
     limit = None
     sizes = grid(most_batch)
@@ -132,7 +135,8 @@ def crossover(engine: Engine, acceptance: Acceptance, k: int, most_batch: int) -
 
 
 def schedule_ms(engine: Engine, acceptance: Acceptance, batch: int, schedule: Sequence[Range]) -> tuple[float, int]:
-    """(time per output token under the schedule, its K) at a batch size. The overhead is a step's, shared by its tokens."""
+    """(time per output token under the schedule, its K) at a batch size. The overhead is a step's, shared by its
+    tokens."""
     k = next((r.tokens for r in schedule if r.first <= batch <= r.last), schedule[-1].tokens if schedule else 0)
     fixed, each = SCHEDULE_TAX.get(engine.setup.runner, SCHEDULE_TAX["v1"])
     tax = (fixed + each * batch) * engine.scale
@@ -182,7 +186,7 @@ class TwoPoints:
 
 
 def spread(acceptance: Acceptance, k: int, tokens: int) -> float:
-    """The 99th percentile of a request's time per token over its mean: tokens a step vary, `tokens` are averaged over."""
+    """The 99th percentile of a request's time per token over its mean: tokens a step vary."""
     if k == 0 or tokens < 1:
         return 1.0
     mean = acceptance.mean_length(k)

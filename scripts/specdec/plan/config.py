@@ -15,9 +15,15 @@ INHERITED = ("quantization_config", "torch_dtype", "dtype", "tie_word_embeddings
 
 # Defaults of the configuration classes in transformers, for fields that published files leave out.
 GEMMA3 = {
-    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208,
-    "tie_word_embeddings": True, "max_position_embeddings": 131072, "sliding_window": 4096, "sliding_window_pattern": 6,
-}  # fmt: skip
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "vocab_size": 262208,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 131072,
+    "sliding_window": 4096,
+    "sliding_window_pattern": 6,
+}
 FAMILY: dict[str, dict[str, Any]] = {
     "gemma": {"head_dim": 256, "tie_word_embeddings": True},
     "gemma2": {"head_dim": 256, "tie_word_embeddings": True, "sliding_window": 4096, "sliding_window_pattern": 2},
@@ -34,12 +40,16 @@ FAMILY: dict[str, dict[str, Any]] = {
     "cohere2": {"tie_word_embeddings": True, "sliding_window_pattern": 4},
     "deepseek_v2": {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128},
     "deepseek_v3": {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128},
-    # The text part of LLaVA 1.6 with Mistral is published without the fields that equal MistralConfig's or LlamaConfig's.
+    # The text part of LLaVA 1.6 with Mistral is published without the fields that equal MistralConfig's or
+    # LlamaConfig's.
     "llava_next": {},
 }
 LLAMA_CLASS = {
-    "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
-}  # fmt: skip
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+}
 NESTED_DEFAULTS: dict[str, dict[str, Any]] = {
     "llama": LLAMA_CLASS,
     "mistral": LLAMA_CLASS | {"intermediate_size": 14336, "num_key_value_heads": 8, "max_position_embeddings": 131072},
@@ -98,9 +108,12 @@ class Config:
 
     def error(self, path: str, message: str) -> SpecdecError:
         return SpecdecError(
-            message, code="bad-model-config", file=f"{self.name}/config.json", path=path,
+            message,
+            code="bad-model-config",
+            file=f"{self.name}/config.json",
+            path=path,
             fix="give the model's own configuration: --model-config NAME=DIR",
-        )  # fmt: skip
+        )
 
     @property
     def dtype(self) -> str:

@@ -1,4 +1,4 @@
-"""What tokens cost: by machine shape, cloud, region and provisioning, with every price dated and open to be replaced."""
+"""What tokens cost: by machine shape, cloud, region and provisioning, every price dated and replaceable."""
 
 from __future__ import annotations
 
@@ -59,18 +59,24 @@ def price(
     """
     shapes = {(c, name): m for c, names in facts.machines().items() for name, m in names.items()}
     fitting = {
-        key: m for key, m in shapes.items()
-        if m["accelerator"] == accelerator and m["count"] >= gpus and (cloud is None or key[0] == cloud) and (machine is None or key[1] == machine)
-    }  # fmt: skip
+        key: m
+        for key, m in shapes.items()
+        if m["accelerator"] == accelerator
+        and m["count"] >= gpus
+        and (cloud is None or key[0] == cloud)
+        and (machine is None or key[1] == machine)
+    }
     if machine is not None and not any(name == machine for _, name in shapes):
         from specdec.errors import unknown
 
         raise unknown("machine", machine, [name for _, name in shapes], path="accelerator.machineType")
     if not fitting:
         raise SpecdecError(
-            f"no machine{f' {machine}' if machine else ''} of {cloud or 'any cloud'} has {gpus} x {accelerator}", code="SD501",
-            path="accelerator", fix="another GPU type, machine or tensor parallel size",
-        )  # fmt: skip
+            f"no machine{f' {machine}' if machine else ''} of {cloud or 'any cloud'} has {gpus} x {accelerator}",
+            code="SD501",
+            path="accelerator",
+            fix="another GPU type, machine or tensor parallel size",
+        )
     if provisioning and not any(provisioning in m["provisioning"] for m in fitting.values()):
         ways = sorted({w for m in fitting.values() for w in m["provisioning"]})
         raise SpecdecError(
@@ -93,11 +99,22 @@ def price(
             "--price",
         )
     found = [
-        Price(r["cloud"], r["machine"], r["region"], r["provisioning"], float(r["dollarsPerHour"]), fitting[r["cloud"], r["machine"]]["count"] // gpus,
-              str(r["date"]), bool(r["approximate"]), str(r["source"]))
+        Price(
+            r["cloud"],
+            r["machine"],
+            r["region"],
+            r["provisioning"],
+            float(r["dollarsPerHour"]),
+            fitting[r["cloud"], r["machine"]]["count"] // gpus,
+            str(r["date"]),
+            bool(r["approximate"]),
+            str(r["source"]),
+        )
         for r in rows()
-        if (r["cloud"], r["machine"]) in fitting and (region is None or r["region"] == region) and (provisioning is None or r["provisioning"] == provisioning)
-    ]  # fmt: skip
+        if (r["cloud"], r["machine"]) in fitting
+        and (region is None or r["region"] == region)
+        and (provisioning is None or r["provisioning"] == provisioning)
+    ]
     if not found:
         what = " ".join(filter(None, (cloud, machine or accelerator, region, provisioning)))
         raise SpecdecError(

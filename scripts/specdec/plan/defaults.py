@@ -1,7 +1,8 @@
 """What an engine does when it is not told: utilisation, batching, CUDA graphs, by version, runner and GPU.
 
 Read from vLLM's own sources of these versions (vllm/engine/arg_utils.py, vllm/config/cache.py, vllm/envs.py,
-vllm/v1/sample/ops/topk_topp_sampler.py). Rows as in engines.yaml: from <= version < before; the first that holds counts.
+vllm/v1/sample/ops/topk_topp_sampler.py). Rows as in engines.yaml: from <= version < before; the first that holds
+counts.
 """
 
 from __future__ import annotations

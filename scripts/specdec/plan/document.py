@@ -107,8 +107,14 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
         engine, accepted, list(BATCHES), most=most, static=static, schedule=scheduled, prefix_hits=wishes.prefix_hits
     )
     curve = serving.points(
-        engine, accepted, [b for b in CURVE if b <= setup.max_num_seqs], most=most, static=static, schedule=scheduled, prefix_hits=wishes.prefix_hits
-    )  # fmt: skip
+        engine,
+        accepted,
+        [b for b in CURVE if b <= setup.max_num_seqs],
+        most=most,
+        static=static,
+        schedule=scheduled,
+        prefix_hits=wishes.prefix_hits,
+    )
     method = spec.method if spec else None
     out: dict[str, Any] = {
         "load": {
@@ -194,9 +200,14 @@ def find_price(planned: Planned, wishes: Wishes, out: dict[str, Any]) -> Price |
         return None
     try:
         return cost.price(
-            setup.accelerator.key, setup.tp * setup.pp * setup.dp, cloud=wishes.cloud or planned.cloud, machine=wishes.machine, region=wishes.region,
-            provisioning=wishes.provisioning, dollars_per_hour=wishes.dollars_per_hour,
-        )  # fmt: skip
+            setup.accelerator.key,
+            setup.tp * setup.pp * setup.dp,
+            cloud=wishes.cloud or planned.cloud,
+            machine=wishes.machine,
+            region=wishes.region,
+            provisioning=wishes.provisioning,
+            dollars_per_hour=wishes.dollars_per_hour,
+        )
     except SpecdecError as error:
         if asked or error.code != "SD503":
             raise
@@ -225,7 +236,9 @@ def cost_document(found: Price, curve: list[Point], planned: Planned, wishes: Wi
         "price_source": found.source,
         "replicas": planned.replicas,
         "dollars_per_month": round(found.engine_dollars * planned.replicas * 730, 2),
-        "idle": f"an idle replica costs ${found.engine_dollars:.2f} an hour; at 50 % use every token carries twice its cost",
+        "idle": (
+            f"an idle replica costs ${found.engine_dollars:.2f} an hour; at 50 % use every token carries twice its cost"
+        ),
         "sale_dollars_per_million": wishes.sale,
         "per_million_output_tokens": list(per_million.values()),
     }
@@ -247,7 +260,7 @@ def rank_document(rank: Rank) -> dict[str, Any]:
 
 
 def startup_seconds(setup: Setup) -> int:
-    """Seconds from start to ready with cold files: bytes of both at a slow disk's speed, then compilation and graphs."""
+    """Seconds from start to ready with cold files: bytes of both at a slow disk's speed, compilation, graphs."""
     total = checkpoint_bytes(setup.target)
     if setup.speculation and setup.speculation.draft and setup.speculation.method != "mtp":
         total += checkpoint_bytes(setup.speculation.draft)
@@ -255,7 +268,7 @@ def startup_seconds(setup: Setup) -> int:
 
 
 def draft_cost(setup: Setup, verdict: Verdict) -> dict[str, Any] | None:
-    """What the draft takes: share of the KV cache and sequences at max_model_len, against the same engine without it."""
+    """What the draft takes: share of the KV cache and sequences at max_model_len, against none."""
     if setup.speculation is None or setup.speculation.draft is None:
         return None
     alone = memory.plan(setup.without_speculation())
@@ -263,7 +276,10 @@ def draft_cost(setup: Setup, verdict: Verdict) -> dict[str, Any] | None:
         return None
     share = 1 - verdict.memory.kv_cache_tokens / alone.kv_cache_tokens
     before, after = alone.max_concurrency, verdict.memory.max_concurrency
-    text = f"{share:.0%} of the KV cache: {alone.kv_cache_tokens:,} to {verdict.memory.kv_cache_tokens:,} tokens, {before:.1f} to {after:.1f} sequences of {setup.max_model_len:,}"
+    text = (
+        f"{share:.0%} of the KV cache: {alone.kv_cache_tokens:,} to {verdict.memory.kv_cache_tokens:,} tokens,"
+        f" {before:.1f} to {after:.1f} sequences of {setup.max_model_len:,}"
+    )
     return {
         "kv_cache_share": round(share, 4),
         "kv_cache_tokens_without": alone.kv_cache_tokens,

@@ -1,4 +1,5 @@
-"""Draft heads that sit on the target: EAGLE, EAGLE-3, Medusa, multi-token prediction (MTP). Each as a Model of its own."""
+"""Draft heads that sit on the target: EAGLE, EAGLE-3, Medusa, multi-token prediction (MTP). Each as a Model of its
+own."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from specdec.plan.config import Config
-from specdec.plan.models import Layers, Model, Weight, parse
+from specdec.plan.models import Layers, Model, Weight
+from specdec.plan.parse import parse
 
 AUX_LAYERS = 3
 
@@ -82,7 +84,8 @@ def with_embedding(head: Model) -> Model:
 
 
 def medusa(name: str, config: dict[str, Any], source: str) -> Model:
-    """Medusa heads: each `num_layers` residual blocks and an output head over the whole vocabulary. No attention, no KV cache."""
+    """Medusa heads: each `num_layers` residual blocks and an output head over the whole vocabulary. No attention, no
+    KV cache."""
     c = Config.of(name, config)
     h, vocab = c.number("hidden_size"), c.number("vocab_size")
     heads, layers = (
@@ -90,16 +93,34 @@ def medusa(name: str, config: dict[str, Any], source: str) -> Model:
         c.get("num_layers", "medusa_num_layers", default=1),
     )
     return Model(
-        name=name, family="medusa", architectures=tuple(c.architectures), hidden=h, intermediate=h, layers=heads, heads=1, head_dim=h,
-        kv_heads=1, vocab=vocab, max_positions=0, tied=False, dtype=c.dtype, kv=(), source=source, config=config,
-        weights=(Weight("mlp", heads * layers * h * h, "split", h, h), Weight("head", heads * vocab * h, "split", heads * vocab, h)),
-    )  # fmt: skip
+        name=name,
+        family="medusa",
+        architectures=tuple(c.architectures),
+        hidden=h,
+        intermediate=h,
+        layers=heads,
+        heads=1,
+        head_dim=h,
+        kv_heads=1,
+        vocab=vocab,
+        max_positions=0,
+        tied=False,
+        dtype=c.dtype,
+        kv=(),
+        source=source,
+        config=config,
+        weights=(
+            Weight("mlp", heads * layers * h * h, "split", h, h),
+            Weight("head", heads * vocab * h, "split", heads * vocab, h),
+        ),
+    )
 
 
 def mtp(target: Model) -> Model | None:
     """The target's own multi-token prediction layers, None where its configuration has none.
 
-    One layer of the target's last kind, and a projection from twice the hidden size; embedding and output head are shared.
+    One layer of the target's last kind, and a projection from twice the hidden size; embedding and output head are
+    shared.
     """
     if not target.mtp_layers:
         return None
@@ -129,11 +150,18 @@ def usual(method: str, target: Model) -> Model | None:
     if method not in ("eagle", "eagle3", "medusa"):
         return None
     config = {
-        "architectures": ["LlamaForCausalLMEagle3" if method == "eagle3" else "EagleLlamaForCausalLM"], "model_type": "eagle",
-        "hidden_size": target.hidden, "intermediate_size": target.intermediate, "num_hidden_layers": 1,
-        "num_attention_heads": target.heads, "num_key_value_heads": target.kv_heads, "head_dim": target.head_dim,
-        "vocab_size": target.vocab, "max_position_embeddings": target.max_positions or 2048, "torch_dtype": "bfloat16",
-    }  # fmt: skip
+        "architectures": ["LlamaForCausalLMEagle3" if method == "eagle3" else "EagleLlamaForCausalLM"],
+        "model_type": "eagle",
+        "hidden_size": target.hidden,
+        "intermediate_size": target.intermediate,
+        "num_hidden_layers": 1,
+        "num_attention_heads": target.heads,
+        "num_key_value_heads": target.kv_heads,
+        "head_dim": target.head_dim,
+        "vocab_size": target.vocab,
+        "max_position_embeddings": target.max_positions or 2048,
+        "torch_dtype": "bfloat16",
+    }
     if method == "medusa":
         config |= {"architectures": ["MedusaModel"], "model_type": "medusa", "num_heads": 5, "num_layers": 1}
     if method == "eagle3":

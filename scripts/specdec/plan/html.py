@@ -1,42 +1,23 @@
-"""The plan as one HTML page: for who pays and who runs it. Every figure says whether it is computed, fitted or measured."""
+"""The plan as one HTML page: for who pays and who runs it. Every figure says whether it is computed, fitted or
+measured."""
 
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from specdec.plan.charts import COLORS, Line, bar_legend, legend, line_chart, memory_bar
 
-STYLE = """
-:root{color-scheme:light}*{box-sizing:border-box}
-body{font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:#1c2430;background:#f6f7f9;margin:0}
-main{max-width:1080px;margin:0 auto;padding:20px 16px 60px}
-h1{font-size:1.55rem;line-height:1.25;margin:.4em 0 .1em}h2{font-size:1.15rem;margin:0 0 .5em}
-.sub{color:#5b6472;margin:0 0 1.2em}section{background:#fff;border:1px solid #e2e6eb;border-radius:10px;padding:16px 18px;margin:0 0 16px}
-.verdict{border-left:6px solid #0a8f5b}.verdict.no{border-left-color:#cf222e}
-.verdict b.word{font-size:1.25rem;color:#0a8f5b}.verdict.no b.word{color:#cf222e}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:14px 0 0}
-.facts div{background:#f6f7f9;border-radius:8px;padding:10px 12px}.facts b{display:block;font-size:1.25rem}.facts span{color:#5b6472;font-size:.85rem}
-.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:16px}.two section{margin:0 0 0}
-svg{width:100%;max-width:760px;height:auto;display:block}svg text{font:13px system-ui,sans-serif;fill:#5b6472}.grid{stroke:#e7eaee}
-.mark{stroke:#cf222e;stroke-dasharray:5 4}svg .markText{fill:#cf222e}svg .inBar{fill:#fff;font-weight:600}svg .small{font-size:12px}.budget{stroke:#1c2430;stroke-width:1.5}
-.legend{margin:.5em 0 0;font-size:.88rem;color:#3b4450}.legend span{display:inline-block;margin:0 14px 4px 0;white-space:nowrap}
-.legend i{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:6px;vertical-align:-1px}
-.how{color:#5b6472;font-size:.85rem;margin:.6em 0 0}.scroll{overflow-x:auto}
-table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{padding:6px 10px;text-align:right;border-bottom:1px solid #eceff3;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}th{color:#5b6472;font-weight:600}ul{margin:.3em 0 0;padding-left:1.2em}li{margin:.25em 0}
-.warn{background:#fff8e6;border-color:#f0d58a}
-@media (max-width:560px){main{padding:10px 10px 40px}section{padding:13px 12px}h1{font-size:1.3rem}svg text{font-size:23px}svg .small{font-size:21px}svg .axis{font-size:22px}}
-@media print{body{background:#fff}section{break-inside:avoid}}
-"""
-
 
 def report(documents: list[dict[str, Any]]) -> str:
     body = "".join(engine_page(d) for d in documents)
+    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
     title = escape("Plan of " + ", ".join(d["engine"] for d in documents))
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{title}</title><style>{STYLE}</style></head><body><main>{body}</main></body></html>\n"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport"'
+        ' content="width=device-width,initial-scale=1">'
+        f"<title>{title}</title><style>{style}</style></head><body><main>{body}</main></body></html>\n"
     )
 
 
@@ -48,10 +29,19 @@ def engine_page(doc: dict[str, Any]) -> str:
         pair += f" with {escape(doc['method'])}"
     gpus = f"{doc['tensor_parallel_size']} x {doc['accelerator']}"
     parts = [
-        f"<h1>{pair}</h1><p class=sub>{escape(doc['engine'])} on {gpus}, vLLM {escape(doc['engine_version'])}, "
-        f"{doc['load']['input_len']} tokens in and {doc['load']['output_len']} out</p>",
-        verdict(doc), memory(doc), curves(doc), money(doc), numbers(doc), claims(doc), warnings(doc), sources(doc),
-    ]  # fmt: skip
+        (
+            f"<h1>{pair}</h1><p class=sub>{escape(doc['engine'])} on {gpus}, vLLM {escape(doc['engine_version'])}, "
+            f"{doc['load']['input_len']} tokens in and {doc['load']['output_len']} out</p>"
+        ),
+        verdict(doc),
+        memory(doc),
+        curves(doc),
+        money(doc),
+        numbers(doc),
+        claims(doc),
+        warnings(doc),
+        sources(doc),
+    ]
     return "".join(parts)
 
 
@@ -86,7 +76,10 @@ def verdict(doc: dict[str, Any]) -> str:
     changes = "".join(f"<li>{escape(c)}</li>" for c in doc["changes_that_fit"])
     would = f"<p>Each of these would fit:</p><ul>{changes}</ul>" if changes else ""
     note = "<p class=how>The speed and cost below are what it would do if it did fit.</p>"
-    return f'<section class="verdict no"><b class=word>It does not fit.</b>{reasons}{would}{note}<div class=facts>{cells}</div></section>'
+    return (
+        f'<section class="verdict no"><b class=word>It does not fit.</b>{reasons}{would}{note}<div'
+        f" class=facts>{cells}</div></section>"
+    )
 
 
 def at_load(doc: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -107,13 +100,14 @@ def memory(doc: dict[str, Any]) -> str:
     cache = ""
     if doc["fits"]:
         cache = (
-            f" The KV cache lies between {low:.1f} and {high:.1f} GiB in four cases of five; kvCacheMemoryBytes "
-            f"{doc['kv_cache_memory_bytes']:,} fixes it. {escape(doc['when_the_kv_cache_is_full'][:1].upper() + doc['when_the_kv_cache_is_full'][1:])}."
+            f" The KV cache lies between {low:.1f} and {high:.1f} GiB in four cases of five; kvCacheMemoryBytes"
+            f" {doc['kv_cache_memory_bytes']:,} fixes it."
+            f" {escape(doc['when_the_kv_cache_is_full'][:1].upper() + doc['when_the_kv_cache_is_full'][1:])}."
         )
     return (
-        f"<section><h2>Where the memory goes</h2>{bars}{bar_legend(deciding)}"
-        f"<p class=how>Weights computed from the models' configurations; activations, driver and graphs from what this engine version profiles, "
-        f"constants fitted to engine logs.{cache}</p></section>"
+        f"<section><h2>Where the memory goes</h2>{bars}{bar_legend(deciding)}<p class=how>Weights computed from the"
+        " models' configurations; activations, driver and graphs from what this engine version profiles, constants"
+        f" fitted to engine logs.{cache}</p></section>"
     )
 
 
@@ -128,14 +122,16 @@ def curves(doc: dict[str, Any]) -> str:
     time, rate = series(doc, "tpot_ms"), series(doc, "tokens_per_second")
     arms = [line.arm for line in time]
     how = (
-        "<p class=how>Fitted: one set of constants for all models and GPUs; on 27 published points, each predicted from its batch of 1, "
-        "2 % mean and 9 % worst error.</p>"
+        "<p class=how>Fitted: one set of constants for all models and GPUs; on 27 published points, each predicted from"
+        " its batch of 1, 2 % mean and 9 % worst error.</p>"
     )
     return (
-        "<div class=two>"
-        f"<section><h2>Time per output token, ms</h2>{line_chart(time, x_label='requests at once', y_label='ms a token', mark=mark)}{legend(arms)}{how}</section>"
-        f"<section><h2>Output tokens a second, whole engine</h2>{line_chart(rate, x_label='requests at once', y_label='tokens a second')}{legend(arms)}"
-        "<p class=how>Computed from the time per token with the prompts of the other requests between.</p></section></div><p></p>"
+        "<div class=two><section><h2>Time per output token,"
+        f" ms</h2>{line_chart(time, x_label='requests at once', y_label='ms a token', mark=mark)}{legend(arms)}{how}</section><section><h2>Output"
+        " tokens a second, whole"
+        f" engine</h2>{line_chart(rate, x_label='requests at once', y_label='tokens a second')}{legend(arms)}<p"
+        " class=how>Computed from the time per token with the prompts of the other requests"
+        " between.</p></section></div><p></p>"
     )
 
 
@@ -152,20 +148,28 @@ def money(doc: dict[str, Any]) -> str:
     if cost["sale_dollars_per_million"]:
         near = min(rows, key=lambda r: abs(r["concurrency"] - doc["load"]["concurrency"]))
         margins = ", ".join(f"{a} {near[f'{a}_margin']:.0%}" for a in arms)
-        sale = f"<p>Sold at ${cost['sale_dollars_per_million']:.2f} a million, the margin at {near['concurrency']} requests is: {margins}.</p>"
+        sale = (
+            f"<p>Sold at ${cost['sale_dollars_per_million']:.2f} a million, the margin at {near['concurrency']}"
+            f" requests is: {margins}.</p>"
+        )
     return (
-        f"<section><h2>Dollars for a million output tokens, against users at once</h2>"
-        f"{line_chart(lines, x_label='users at once, one engine', y_label='dollars a million output tokens', money=True)}{legend(arms)}{sale}"
-        f"<p class=how>{cost['cloud']} {cost['machine']}, {cost['region']}, {cost['provisioning'].replace('_', ' ')}: "
-        f"${cost['machine_dollars_per_hour']:.2f} an hour for {cost['engines_per_machine']} engines, price of {escape(cost['price_date'])}{approx}. "
-        f"{cost['replicas']} replicas: ${cost['dollars_per_month']:,.0f} a month. {escape(cost['idle'][0].upper() + cost['idle'][1:])}.</p></section>"
+        "<section><h2>Dollars for a million output tokens, against users at"
+        f" once</h2>{line_chart(lines, x_label='users at once, one engine', y_label='dollars a million output tokens', money=True)}{legend(arms)}{sale}<p"
+        f" class=how>{cost['cloud']} {cost['machine']}, {cost['region']}, {cost['provisioning'].replace('_', ' ')}:"
+        f" ${cost['machine_dollars_per_hour']:.2f} an hour for {cost['engines_per_machine']} engines, price of"
+        f" {escape(cost['price_date'])}{approx}. {cost['replicas']} replicas: ${cost['dollars_per_month']:,.0f} a"
+        f" month. {escape(cost['idle'][0].upper() + cost['idle'][1:])}.</p></section>"
     )
 
 
 def numbers(doc: dict[str, Any]) -> str:
-    head = "<tr><th>requests, arm</th><th>K</th><th>ms a token</th><th>p99</th><th>first token, ms</th><th>tokens/s a user</th><th>tokens/s in all</th><th>speed-up</th></tr>"
+    head = (
+        "<tr><th>requests, arm</th><th>K</th><th>ms a token</th><th>p99</th><th>first token, ms</th><th>tokens/s a"
+        " user</th><th>tokens/s in all</th><th>speed-up</th></tr>"
+    )
     body = "".join(
-        f"<tr><td>{r['batch']}, {r['arm']}</td><td>{r['k'] or '-'}</td><td>{r['tpot_ms']:.1f}</td><td>{r['tpot_p99_ms']:.1f}</td><td>{r['ttft_ms']:,.0f}</td>"
+        f"<tr><td>{r['batch']},"
+        f" {r['arm']}</td><td>{r['k'] or '-'}</td><td>{r['tpot_ms']:.1f}</td><td>{r['tpot_p99_ms']:.1f}</td><td>{r['ttft_ms']:,.0f}</td>"
         f"<td>{r['user_tokens_per_second']:.0f}</td><td>{r['tokens_per_second']:,.0f}</td><td>{r['speedup']:.2f}</td></tr>"
         for r in doc["speed"]
     )
@@ -183,7 +187,10 @@ def claims(doc: dict[str, Any]) -> str:
     if not found:
         return ""
     items = "".join(f"<li>{escape(o)}.</li>" for o in found["objections"])
-    return f"<section class=warn><h2>Published claims about this pair cannot all hold</h2><p>Source: {escape(found['source'])}. Unverified; none of the figures here is from it.</p><ul>{items}</ul></section>"
+    return (
+        "<section class=warn><h2>Published claims about this pair cannot all hold</h2><p>Source:"
+        f" {escape(found['source'])}. Unverified; none of the figures here is from it.</p><ul>{items}</ul></section>"
+    )
 
 
 def warnings(doc: dict[str, Any]) -> str:
@@ -203,7 +210,8 @@ def sources(doc: dict[str, Any]) -> str:
     ]
     if accepted:
         rows.append(
-            f"Acceptance: {accepted['source']}; {accepted['mean_length']:.2f} tokens a step, by position {', '.join(f'{a:.2f}' for a in accepted['by_position'])}."
+            f"Acceptance: {accepted['source']}; {accepted['mean_length']:.2f} tokens a step, by position"
+            f" {', '.join(f'{a:.2f}' for a in accepted['by_position'])}."
         )
     return (
         "<section><h2>What these figures are</h2><ul>"

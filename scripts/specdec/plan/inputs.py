@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def engines_of(
     what: list[str], values: list[Path], set_values: list[str], engine_version: str | None = None
 ) -> list[EngineWorkload]:
-    """The engines of an environment (rendered), of values files (rendered) or of manifests. Raises SpecdecError on none."""
+    """The engines of an environment (rendered), of values files (rendered) or of manifests. Raises SpecdecError on
+    none."""
     from specdec import manifests
 
     parsed = [manifest for text, file in texts(what, values, set_values) for manifest in manifests.parse(text, file)]

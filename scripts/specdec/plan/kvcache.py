@@ -1,6 +1,7 @@
 """KV cache: bytes of a token and of a sequence, blocks, and how an engine groups layers that differ.
 
-vLLM puts layers of one kind into groups of equal size and gives every group its own block table; a block of any group has the
+vLLM puts layers of one kind into groups of equal size and gives every group its own block table; a block of any group
+has the
 same size, so a group that is not full is padded (vllm/v1/core/kv_cache_utils.py).
 """
 
@@ -95,7 +96,7 @@ def sequence_bytes(setup: Setup, rank: int = 0, *, length: int | None = None) ->
 
 
 def group_size(setup: Setup, full: int, window: int) -> int:
-    """Layers of one group. Two kinds of nearly equal number share the larger number; else the smaller one is the size."""
+    """Layers of one group. Two kinds of nearly equal number take the larger one, else the smaller."""
     low, high = min(full, window), max(full, window)
     if setup.release >= NEAR_EQUAL_FROM and high < 1.25 * low:
         return high
@@ -109,7 +110,7 @@ def window_blocks(setup: Setup, group: CacheLayers, length: int) -> int:
 
 
 def hybrid_linear(setup: Setup, groups: list[CacheLayers], blocks: int) -> float:
-    """Attention layers by the token, linear layers one state a sequence (and one for each token that may be rejected)."""
+    """Attention layers by the token, linear layers one state a sequence and one a speculative token."""
     attention = (
         sum(g.layers.count * g.bytes_per_token for g in groups if g.layers.kind != "linear") * blocks * BLOCK_SIZE
     )

@@ -24,18 +24,27 @@ def page(doc: dict[str, Any]) -> str:
     ]
     lines += ["", "| GiB a GPU | |", "|---|---:|"]
     for key, name in (
-        ("budget_gib", "budget"), ("target_weights_gib", "target weights"), ("draft_weights_gib", "draft weights"), ("activation_gib", "activations"),
-        ("non_torch_gib", "driver"), ("cuda_graph_gib", "CUDA graphs"), ("kv_cache_gib", "KV cache"),
-    ):  # fmt: skip
+        ("budget_gib", "budget"),
+        ("target_weights_gib", "target weights"),
+        ("draft_weights_gib", "draft weights"),
+        ("activation_gib", "activations"),
+        ("non_torch_gib", "driver"),
+        ("cuda_graph_gib", "CUDA graphs"),
+        ("kv_cache_gib", "KV cache"),
+    ):
         lines.append(f"| {name} | {rank[key]:.2f} |")
     lines += [
         "",
-        f"{doc['kv_cache_tokens']:,} tokens of KV cache, {doc['max_concurrency']:.1f} sequences of {doc['max_model_len']:,}.",
+        (
+            f"{doc['kv_cache_tokens']:,} tokens of KV cache, {doc['max_concurrency']:.1f} sequences of"
+            f" {doc['max_model_len']:,}."
+        ),
         "",
     ]
     lines += ["| requests | arm | K | ms a token | speed-up | tokens/s |", "|---:|---|---:|---:|---:|---:|"]
     lines += [
-        f"| {r['batch']} | {r['arm']} | {r['k'] or ''} | {r['tpot_ms']:.2f} | {r['speedup']:.2f} | {r['tokens_per_second']:,.0f} |"
+        f"| {r['batch']} | {r['arm']} | {r['k'] or ''} | {r['tpot_ms']:.2f} | {r['speedup']:.2f} |"
+        f" {r['tokens_per_second']:,.0f} |"
         for r in doc["speed"]
     ]
     if doc["acceptance"]:
@@ -43,7 +52,10 @@ def page(doc: dict[str, Any]) -> str:
     if cost := doc["cost"]:
         lines += [
             "",
-            f"{cost['cloud']} {cost['machine']}, {cost['provisioning']}: ${cost['engine_dollars_per_hour']:.2f} an hour an engine (price of {cost['price_date']}).",
+            (
+                f"{cost['cloud']} {cost['machine']}, {cost['provisioning']}: ${cost['engine_dollars_per_hour']:.2f} an"
+                f" hour an engine (price of {cost['price_date']})."
+            ),
         ]
     if found := doc.get("claims"):
         lines += ["", f"Published claims about this pair ({found['source']}; unverified) cannot all hold:", ""] + [

@@ -2,7 +2,8 @@
 
 kv = utilisation x total - target weights - draft weights - activation peak - non-torch [- CUDA graphs]
 
-The activation peak is that of the engine's profiling run: the larger of one forward pass over max_num_batched_tokens and of
+The activation peak is that of the engine's profiling run: the larger of one forward pass over max_num_batched_tokens
+and of
 sampling for max_num_seqs sequences over the whole vocabulary.
 """
 
@@ -18,9 +19,11 @@ from specdec.plan.weights import DTYPE_BYTES, GIB, rank_weights
 
 @dataclass(frozen=True)
 class Constants:
-    """What cannot be read from a configuration. Fitted to engine logs; benchmarks/memory.py fits them again without each source.
+    """What cannot be read from a configuration. Fitted to engine logs; benchmarks/memory.py fits again without each
+    source.
 
-    sort_copies    float32 copies of sequences x vocabulary while all logits are sorted, beside the logits in the model's
+    sort_copies    float32 copies of sequences x vocabulary while all logits are sorted, beside the logits in the
+                                model's
                    dtype: logits, sorted values, int64 indices (2), the sort's index array (2), its double buffer (3)
     kernel_copies  the same where a kernel masks the logits in place: logits, probabilities, random draws
     alone          GiB outside torch on one GPU: cuBLAS, kernel images
@@ -30,7 +33,8 @@ class Constants:
     context        share of the GPU that the first V0 releases counted beside: all that torch had not allocated
     process        GiB of the engine's processes, on CPUs
     spread         GiB of error that no term explains, for the band
-    graph_first, graph_each  GiB of CUDA graphs: the first, and each further (its driver objects and a pool segment of 20 MiB)
+    graph_first, graph_each  GiB of CUDA graphs: the first, and each further (its driver objects and a pool segment of
+                                20 MiB)
     """
 
     sort_copies: float = 9.2
@@ -95,7 +99,7 @@ def activation(setup: Setup, rank: int) -> float:
 
 
 def forward_peak(setup: Setup, size: int) -> float:
-    """Bytes of one forward pass over max_num_batched_tokens: the widest MLP or the experts' buffers, split over ranks."""
+    """Bytes of one forward pass over max_num_batched_tokens: the widest MLP or the experts' buffers."""
     t, target = setup.max_num_batched_tokens, setup.target
     wide = target.intermediate
     if target.experts:
@@ -194,9 +198,12 @@ def plan(setup: Setup) -> Memory:
     least = min(range(len(ranks)), key=lambda i: tokens[i])
     kv_tokens = tokens[least]
     return Memory(
-        ranks=ranks, kv_bytes_per_token=kvcache.bytes_per_token(setup, least), kv_cache_tokens=kv_tokens,
-        max_concurrency=kv_tokens / setup.max_model_len if setup.max_model_len else 0.0, least=least,
-    )  # fmt: skip
+        ranks=ranks,
+        kv_bytes_per_token=kvcache.bytes_per_token(setup, least),
+        kv_cache_tokens=kv_tokens,
+        max_concurrency=kv_tokens / setup.max_model_len if setup.max_model_len else 0.0,
+        least=least,
+    )
 
 
 def rank_tokens(setup: Setup, rank: Rank) -> int:

@@ -1,4 +1,5 @@
-"""The cheapest engine that keeps a time per output token: over GPU, tensor parallel size, quantisation, method, draft and K."""
+"""The cheapest engine that keeps a time per output token: over GPU, tensor parallel size, quantisation, method, draft
+and K."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class Found:
 
 
 def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
-    """Ranked by dollars a million output tokens. Acceptance that was measured counts for the method that it was measured on."""
+    """Ranked by dollars a million output tokens. Acceptance that was measured counts for the method that it was
+    measured on."""
     base = planned.setup
     found: list[Candidate] = []
     tried = 0
@@ -64,9 +66,14 @@ def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
             continue
         try:
             price = cost.price(
-                setup.accelerator.key, setup.tp, cloud=wishes.cloud, machine=wishes.machine, region=wishes.region,
-                provisioning=wishes.provisioning, dollars_per_hour=wishes.dollars_per_hour,
-            )  # fmt: skip
+                setup.accelerator.key,
+                setup.tp,
+                cloud=wishes.cloud,
+                machine=wishes.machine,
+                region=wishes.region,
+                provisioning=wishes.provisioning,
+                dollars_per_hour=wishes.dollars_per_hour,
+            )
         except SpecdecError:
             tried += 1
             continue
@@ -81,10 +88,20 @@ def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
             spec = setup.speculation
             found.append(
                 Candidate(
-                    setup.accelerator.key, setup.tp, setup.format.name, spec.method if spec else None, spec.draft.name if spec and spec.draft else None, k,
-                    best.batch, best.tpot_ms, best.tokens_per_second, price.per_million(best.tokens_per_second), price.machine, price.provisioning,
+                    setup.accelerator.key,
+                    setup.tp,
+                    setup.format.name,
+                    spec.method if spec else None,
+                    spec.draft.name if spec and spec.draft else None,
+                    k,
+                    best.batch,
+                    best.tpot_ms,
+                    best.tokens_per_second,
+                    price.per_million(best.tokens_per_second),
+                    price.machine,
+                    price.provisioning,
                 )
-            )  # fmt: skip
+            )
     found.sort(key=lambda c: (c.dollars_per_million, c.tpot_ms))
     return Found(found, tried)
 
@@ -132,9 +149,19 @@ def setups(base: Setup, cloud: str | None) -> Iterator[Setup]:
             for quantization in quantizations(base, gpu):
                 for spec in speculations(base):
                     yield build(
-                        base.target, gpu, version=base.version, runner=base.runner, tp=tp, utilisation=base.utilisation, max_model_len=base.max_model_len,
-                        max_num_seqs=base.max_num_seqs, kv_dtype=base.kv_dtype, quantization=quantization, eager=base.eager, speculation=spec,
-                    )  # fmt: skip
+                        base.target,
+                        gpu,
+                        version=base.version,
+                        runner=base.runner,
+                        tp=tp,
+                        utilisation=base.utilisation,
+                        max_model_len=base.max_model_len,
+                        max_num_seqs=base.max_num_seqs,
+                        kv_dtype=base.kv_dtype,
+                        quantization=quantization,
+                        eager=base.eager,
+                        speculation=spec,
+                    )
 
 
 def quantizations(base: Setup, gpu: Accelerator) -> list[str | None]:
@@ -144,7 +171,8 @@ def quantizations(base: Setup, gpu: Accelerator) -> list[str | None]:
 
 
 def speculations(base: Setup) -> list[Speculation | None]:
-    """None, lookup, the draft of the manifest, the target's own prediction layers, and every known draft with the same vocabulary."""
+    """None, lookup, the draft of the manifest, the target's own prediction layers, and every known draft with the same
+    vocabulary."""
     found: list[Speculation | None] = [None, Speculation("ngram", 3), Speculation("suffix", 3)]
     if base.speculation and base.speculation.draft:
         found.append(base.speculation)
@@ -185,13 +213,23 @@ def print_search(planned: Planned, wishes: Wishes, target_tpot_ms: float, *, as_
     for c in found.candidates[:rows]:
         draft = (c.draft or "").rsplit("/", 1)[-1]
         table.add_row(
-            f"{c.dollars_per_million:.2f}", c.accelerator, str(c.tp), "16 bit" if c.quantization == "none" else c.quantization, c.method or "none", draft,
-            str(c.k or ""), str(c.batch), f"{c.tpot_ms:.1f}", f"{c.tokens_per_second:,.0f}", f"{c.machine}, {c.provisioning}",
-        )  # fmt: skip
+            f"{c.dollars_per_million:.2f}",
+            c.accelerator,
+            str(c.tp),
+            "16 bit" if c.quantization == "none" else c.quantization,
+            c.method or "none",
+            draft,
+            str(c.k or ""),
+            str(c.batch),
+            f"{c.tpot_ms:.1f}",
+            f"{c.tokens_per_second:,.0f}",
+            f"{c.machine}, {c.provisioning}",
+        )
     out = output.console()
     out.print(table)
     out.print(
-        f"{found.tried:,} tried, {len(found.candidates):,} fit and keep {target_tpot_ms:g} ms a token; acceptance assumed where not measured",
+        f"{found.tried:,} tried, {len(found.candidates):,} fit and keep {target_tpot_ms:g} ms a token; acceptance"
+        " assumed where not measured",
         markup=False,
     )
     return 0 if found.candidates else 1

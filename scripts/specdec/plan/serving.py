@@ -109,5 +109,13 @@ def point(
         prefill + ms * (acceptance.mean_length(k) if acceptance and k else 1.0) / 2 + (wait / running) * seconds * 1e3
     )
     return Point(
-        batch, arm, k, ms, (ms + shared) * tail * (1.05 if acceptance is None else 1.0), ttft, 1e3 / (ms + shared), total, wait
-    )  # fmt: skip
+        batch,
+        arm,
+        k,
+        ms,
+        (ms + shared) * tail * (1.05 if acceptance is None else 1.0),
+        ttft,
+        1e3 / (ms + shared),
+        total,
+        wait,
+    )

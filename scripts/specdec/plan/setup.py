@@ -31,14 +31,21 @@ class Accelerator:
     @classmethod
     def of(cls, key: str, row: dict[str, Any]) -> Accelerator:
         return cls(
-            key, row["name"], float(row["memoryGiB"] or 0), float(row["bandwidthGBs"]), dict(row["tflops"]),
-            float(row["interconnectGBs"]), row["link"], bool(row["fp8"]),
-        )  # fmt: skip
+            key,
+            row["name"],
+            float(row["memoryGiB"] or 0),
+            float(row["bandwidthGBs"]),
+            dict(row["tflops"]),
+            float(row["interconnectGBs"]),
+            row["link"],
+            bool(row["fp8"]),
+        )
 
 
 @dataclass(frozen=True)
 class Speculation:
-    """method: ngram, suffix, draft_model, eagle, eagle3, medusa, mtp...; draft: the model or head, None where it has none."""
+    """method: ngram, suffix, draft_model, eagle, eagle3, medusa, mtp...; draft: the model or head, None where it has
+    none."""
 
     method: str
     k: int
@@ -116,10 +123,25 @@ def build(
         chosen_dtype = "float16"  # what the engine's "auto" makes of a float32 checkpoint
     kv = kv_dtype or "auto"
     return Setup(
-        target=target, format=fmt, accelerator=accelerator, version=version, runner=runner, tp=tp, pp=pp, dp=dp,
+        target=target,
+        format=fmt,
+        accelerator=accelerator,
+        version=version,
+        runner=runner,
+        tp=tp,
+        pp=pp,
+        dp=dp,
         utilisation=utilisation if utilisation is not None else defaults.utilisation(release, runner),
-        max_model_len=length, max_num_seqs=max_num_seqs or batch.seqs, max_num_batched_tokens=max_num_batched_tokens or batch.tokens,
-        kv_bytes=KV_BYTES.get(kv, 2), dtype=chosen_dtype, eager=eager,
-        chunked_prefill=runner != "v0" or length > defaults.CHUNKED_PREFILL_V0_FROM, hybrid_kv=hybrid_kv and defaults.hybrid_kv(release, runner), multimodal=multimodal,
-        speculation=speculation, kv_cache_memory_bytes=kv_cache_memory_bytes, kv_dtype=kv,
-    )  # fmt: skip
+        max_model_len=length,
+        max_num_seqs=max_num_seqs or batch.seqs,
+        max_num_batched_tokens=max_num_batched_tokens or batch.tokens,
+        kv_bytes=KV_BYTES.get(kv, 2),
+        dtype=chosen_dtype,
+        eager=eager,
+        chunked_prefill=runner != "v0" or length > defaults.CHUNKED_PREFILL_V0_FROM,
+        hybrid_kv=hybrid_kv and defaults.hybrid_kv(release, runner),
+        multimodal=multimodal,
+        speculation=speculation,
+        kv_cache_memory_bytes=kv_cache_memory_bytes,
+        kv_dtype=kv,
+    )

@@ -1,10 +1,13 @@
 """Time of one decoding step, and with it of one output token, for any batch, with and without speculation.
 
-A step is added up: weights and arithmetic of the batched tokens (which overlap in part), KV cache, all-reduce, sampling,
-host; the draft's passes come with their own. Every term is bytes over bandwidth or operations over throughput of the data
+A step is added up: weights and arithmetic of the batched tokens (which overlap in part), KV cache, all-reduce,
+sampling,
+host; the draft's passes come with their own. Every term is bytes over bandwidth or operations over throughput of the
+data
 sheet, times one efficiency for all models and GPUs.
 
-    time per output token = (verifying 1 + p K tokens a sequence + drafting) / mean length,   p: probability that a step drafts
+    time per output token = (verifying 1 + p K tokens a sequence + drafting) / mean length,   p: probability that a
+    step drafts
 """
 
 from __future__ import annotations
@@ -111,9 +114,19 @@ def costs(
         head = owner.vocab * owner.hidden / tp * size
     rate = tflops.get(fmt.compute) or tflops["bf16"]
     return Costs(
-        dense, expert, model.experts, model.experts_per_token, flops, rate * 1e12, head, head / size * 2,
-        model.layers, model.hidden, kv_terms(model.kv, tp, kv_bytes), state_terms(model.kv, tp),
-    )  # fmt: skip
+        dense,
+        expert,
+        model.experts,
+        model.experts_per_token,
+        flops,
+        rate * 1e12,
+        head,
+        head / size * 2,
+        model.layers,
+        model.hidden,
+        kv_terms(model.kv, tp, kv_bytes),
+        state_terms(model.kv, tp),
+    )
 
 
 def kv_terms(groups: tuple[Layers, ...], tp: int, kv_bytes: int) -> tuple[tuple[float, int | None], ...]:
@@ -197,10 +210,10 @@ class Engine:
         """Time per output token without speculation, ms."""
         return self.scale * forward_ms(
             self.setup, self.machine, self.target, batch, batch, self.load, sampled=batch, host_ms=CONSTANTS.host_ms
-        )  # fmt: skip
+        )
 
     def step_ms(self, batch: float, k: int, drafting: float = 1.0) -> float:
-        """One step that verifies K tokens of the share `drafting` of its sequences, with the drafting of the next, ms."""
+        """One step that verifies K tokens of the share `drafting` of its sequences, and drafts the next, ms."""
         tokens = batch * (1 + k * drafting)
         verify = forward_ms(
             self.setup, self.machine, self.target, tokens, batch, self.load, sampled=tokens, host_ms=CONSTANTS.host_ms
@@ -208,7 +221,8 @@ class Engine:
         return self.scale * (verify + self.draft_ms(batch, k))
 
     def draft_ms(self, batch: float, k: int) -> float:
-        """All passes of the draft for one step: the first over what was just verified, the others over one token a sequence."""
+        """All passes of the draft for one step: the first over what was just verified, the others over one token a
+        sequence."""
         if self.draft is None or k == 0:
             return 0.0
         spec, d = self.setup.speculation, self.draft
@@ -276,9 +290,12 @@ def length_from_speedup(model: Engine, batch: float, measured: float, k: int) ->
 
     if not at(low) * 0.9 <= measured <= at(high) * 1.1:
         raise SpecdecError(
-            f"a speed-up of {measured} at batch {batch:g} is outside what K={k} can do here ({at(low):.2f} to {at(high):.2f})",
-            code="SD405", path="--measured", fix="check batch, K and method",
-        )  # fmt: skip
+            f"a speed-up of {measured} at batch {batch:g} is outside what K={k} can do here ({at(low):.2f} to"
+            f" {at(high):.2f})",
+            code="SD405",
+            path="--measured",
+            fix="check batch, K and method",
+        )
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle) < measured else (low, middle)

@@ -9,9 +9,13 @@ if TYPE_CHECKING:
 
 BAR = 50
 PARTS = [
-    ("target_weights_gib", "target", "blue"), ("draft_weights_gib", "draft", "magenta"), ("activation_gib", "activation", "yellow"),
-    ("non_torch_gib", "driver", "bright_black"), ("cuda_graph_gib", "graphs", "red"), ("kv_cache_gib", "KV cache", "green"),
-]  # fmt: skip
+    ("target_weights_gib", "target", "blue"),
+    ("draft_weights_gib", "draft", "magenta"),
+    ("activation_gib", "activation", "yellow"),
+    ("non_torch_gib", "driver", "bright_black"),
+    ("cuda_graph_gib", "graphs", "red"),
+    ("kv_cache_gib", "KV cache", "green"),
+]
 
 
 def print_plan(out: Console, doc: dict[str, Any]) -> None:
@@ -37,8 +41,8 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
     if doc["fits"]:
         low, high = rank["band_gib"]
         out.print(
-            f"[green]fits[/]: KV cache {rank['kv_cache_gib']:.1f} GiB ({low:.1f} to {high:.1f}), {doc['kv_cache_tokens']:,} tokens, "
-            f"{doc['max_concurrency']:.1f} sequences of {doc['max_model_len']:,}"
+            f"[green]fits[/]: KV cache {rank['kv_cache_gib']:.1f} GiB ({low:.1f} to {high:.1f}),"
+            f" {doc['kv_cache_tokens']:,} tokens, {doc['max_concurrency']:.1f} sequences of {doc['max_model_len']:,}"
         )
         if doc.get("draft_cost"):
             out.print(f"the draft costs {doc['draft_cost']['text']}", markup=False)
@@ -75,7 +79,8 @@ def print_speed(out: Console, doc: dict[str, Any]) -> None:
         tokens = doc["num_speculative_tokens"]
         best = f"K={tokens['static']}" if tokens["static"] else "no speculation"
         out.print(
-            f"best at {doc['load']['concurrency']} requests: {best}; {doc['acceptance']['mean_length']:.2f} tokens a step, acceptance {doc['acceptance']['source']}",
+            f"best at {doc['load']['concurrency']} requests: {best}; {doc['acceptance']['mean_length']:.2f} tokens a"
+            f" step, acceptance {doc['acceptance']['source']}",
             markup=False,
         )
         if tokens["schedule"]:
@@ -93,9 +98,11 @@ def print_speed(out: Console, doc: dict[str, Any]) -> None:
         arms_cost = ", ".join(f"{arm} ${near[arm]:.2f}" for arm in ("baseline", "static", "schedule") if arm in near)
         approx = ", approximate" if cost["price_approximate"] else ""
         out.print(
-            f"a million output tokens at {near['concurrency']} requests: {arms_cost} ({cost['cloud']} {cost['machine']}, {cost['provisioning']}, "
-            f"${cost['engine_dollars_per_hour']:.2f} an hour an engine, price of {cost['price_date']}{approx})", markup=False,
-        )  # fmt: skip
+            f"a million output tokens at {near['concurrency']} requests: {arms_cost} ({cost['cloud']}"
+            f" {cost['machine']}, {cost['provisioning']}, ${cost['engine_dollars_per_hour']:.2f} an hour an engine,"
+            f" price of {cost['price_date']}{approx})",
+            markup=False,
+        )
 
 
 def bar(rank: dict[str, Any], label: str) -> Any:

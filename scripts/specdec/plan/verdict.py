@@ -20,7 +20,8 @@ class Verdict:
 
 
 def fits(plan: Memory, setup: Setup) -> bool:
-    """One sequence of max_model_len has to fit: the engine refuses to start otherwise. A fixed KV cache has to fit too."""
+    """One sequence of max_model_len has to fit: the engine refuses to start otherwise. A fixed KV cache has to fit
+    too."""
     return plan.kv_cache_tokens >= setup.max_model_len and too_much(plan, setup) <= 0
 
 
@@ -54,19 +55,22 @@ def why(setup: Setup, plan: Memory) -> list[str]:
     budget = f"{setup.utilisation:g} x {rank.total:.2f} = {rank.budget:.1f} GiB"
     on = f"on each of {setup.tp} GPUs" if setup.tp > 1 else "on the GPU"
     if (over := too_much(plan, setup)) > 0:
-        return [f"{parts}, with a KV cache of {rank.kv_cache:.1f} GiB, is {over:.1f} GiB more than the {rank.total:.1f} GiB that there are"]
+        return [
+            f"{parts}, with a KV cache of {rank.kv_cache:.1f} GiB, is {over:.1f} GiB more than the {rank.total:.1f} GiB"
+            " that there are"
+        ]
     if weights > rank.budget:
         return [f"{parts} = {weights:.1f} GiB {on}, against a budget of {budget}: the weights alone do not fit"]
     rest = rank.activation + rank.non_torch + (rank.cuda_graph if rank.graphs_inside else 0)
     if rank.kv_cache <= 0:
         return [
-            f"{parts} = {weights:.1f} GiB {on}, and {rest:.1f} GiB for activations and the driver, against a budget of {budget}: "
-            f"{-rank.kv_cache:.1f} GiB too much, and nothing is left for a KV cache"
+            f"{parts} = {weights:.1f} GiB {on}, and {rest:.1f} GiB for activations and the driver, against a budget of"
+            f" {budget}: {-rank.kv_cache:.1f} GiB too much, and nothing is left for a KV cache"
         ]
     need = kvcache.sequence_bytes(setup, plan.least) / GIB
     return [
-        f"one sequence of {setup.max_model_len} tokens needs {need:.2f} GiB of KV cache and {rank.kv_cache:.2f} GiB are left: "
-        f"{plan.kv_cache_tokens} tokens"
+        f"one sequence of {setup.max_model_len} tokens needs {need:.2f} GiB of KV cache and {rank.kv_cache:.2f} GiB are"
+        f" left: {plan.kv_cache_tokens} tokens"
     ]
 
 

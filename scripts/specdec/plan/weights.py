@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from specdec.errors import SpecdecError, unknown
+from specdec.errors import unknown
 from specdec.plan.models import Model, Part, Weight
 
 GIB = 1 << 30
@@ -63,11 +63,27 @@ FORMATS: dict[str, Format] = {
 }
 # What --quantization and quant_method call them.
 NAMES = {
-    "awq": "int4", "awq_marlin": "int4", "gptq": "int4", "gptq_marlin": "int4", "auto-round": "int4", "auto_round": "int4",
-    "fp8": "fp8", "fbgemm_fp8": "fp8", "ptpc_fp8": "fp8", "modelopt": "fp8", "quark": "fp8",
-    "modelopt_fp4": "nvfp4", "nvfp4": "nvfp4", "petit_nvfp4": "nvfp4",
-    "mxfp4": "mxfp4", "gpt_oss_mxfp4": "mxfp4", "bitsandbytes": "bnb4", "int8": "int8", "experts_int8": "int8", "none": "none",
-}  # fmt: skip
+    "awq": "int4",
+    "awq_marlin": "int4",
+    "gptq": "int4",
+    "gptq_marlin": "int4",
+    "auto-round": "int4",
+    "auto_round": "int4",
+    "fp8": "fp8",
+    "fbgemm_fp8": "fp8",
+    "ptpc_fp8": "fp8",
+    "modelopt": "fp8",
+    "quark": "fp8",
+    "modelopt_fp4": "nvfp4",
+    "nvfp4": "nvfp4",
+    "petit_nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "gpt_oss_mxfp4": "mxfp4",
+    "bitsandbytes": "bnb4",
+    "int8": "int8",
+    "experts_int8": "int8",
+    "none": "none",
+}
 # Only these can be made from a 16-bit checkpoint while it loads; the others need a checkpoint in their own format.
 ONLINE = {"fp8", "bitsandbytes", "experts_int8", "mxfp4"}
 
@@ -141,10 +157,16 @@ def _ignored(q: dict[str, Any]) -> list[str]:
 
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "attention": ("self_attn.q_proj", "self_attn.qkv_proj", "self_attn.q_b_proj", "self_attn.kv_b_proj", "self_attn.o_proj"),
+    "attention": (
+        "self_attn.q_proj",
+        "self_attn.qkv_proj",
+        "self_attn.q_b_proj",
+        "self_attn.kv_b_proj",
+        "self_attn.o_proj",
+    ),
     "mlp": ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"),
     "expert": ("mlp.experts.0.gate_proj", "mlp.experts.0.down_proj", "block_sparse_moe.experts.0.w1"),
-}  # fmt: skip
+}
 
 
 @lru_cache(maxsize=256)
@@ -226,10 +248,3 @@ def checkpoint_bytes(model: Model) -> int:
         plain = unquantised_share(model, w.part)
         total += w.params * ((plain * size + (1 - plain) * fmt.bytes_per_parameter(w.columns)) if quantised else size)
     return round(total)
-
-
-def refuse_format(fmt: Format, accelerator: str, capability: str | None) -> SpecdecError | None:
-    """FP8 arithmetic needs compute capability 8.9; below it vLLM runs FP8 weights through Marlin, in 16 bit (8.0 up)."""
-    if fmt.compute == "fp4" and capability and float(capability) < 7.5:
-        return SpecdecError(f"{fmt.name} does not run on {accelerator}", code="SD303", path="quantization")
-    return None

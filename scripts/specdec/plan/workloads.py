@@ -1,4 +1,4 @@
-"""From a manifest's engine to a Setup: which GPU, which models, what the arguments say; refusals of what cannot start."""
+"""From a manifest's engine to a Setup: GPU, models, arguments; what cannot start is refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from specdec import facts
 from specdec.errors import SpecdecError, unknown
-from specdec.plan import catalogue, heads
+from specdec.plan import catalogue
 from specdec.plan.models import Model
-from specdec.plan.setup import HEADS, WITHOUT_WEIGHTS, Accelerator, Setup, Speculation, build
+from specdec.plan.setup import Accelerator, Setup, build
+from specdec.plan.speculation import speculation
 from specdec.plan.weights import GIB, chosen_format
 
 if TYPE_CHECKING:
@@ -20,10 +21,15 @@ if TYPE_CHECKING:
 ASSUMED_ACCELERATOR = "h100-80gb"
 # Node labels and product names to types of accelerators.yaml.
 GPU_WORDS = {
-    "h100": "h100-80gb", "h200": "h200-141gb", "b200": "b200", "a100": "a100-80gb", "l40s": "l40s", "a10g": "a10g", "l4": "l4",
+    "h100": "h100-80gb",
+    "h200": "h200-141gb",
+    "b200": "b200",
+    "a100": "a100-80gb",
+    "l40s": "l40s",
+    "a10g": "a10g",
+    "l4": "l4",
     "rtx-pro-6000": "rtx-pro-6000",
-}  # fmt: skip
-DEFAULT_SUFFIX_TOKENS = 24
+}
 # The KV cache of a CPU engine that is told nothing (VLLM_CPU_KVCACHE_SPACE), GiB.
 CPU_KV_GIB = 4
 
@@ -41,7 +47,8 @@ class Planned:
 
 
 def accelerator_type(stated: str | None) -> str | None:
-    """The type of accelerators.yaml that a label, annotation or product name means. Raises SpecdecError for a MIG slice."""
+    """The type of accelerators.yaml that a label, annotation or product name means. Raises SpecdecError for a MIG
+    slice."""
     if stated is None:
         return None
     word = stated.lower()
@@ -105,16 +112,30 @@ def plan_input(
     target = catalogue.load(args.model, configs)
     tp, pp = args.tensor_parallel_size, args.pipeline_parallel_size
     check_parallelism(target, tp, pp, engine.gpus * args_nodes(engine), gpu.key, where)
-    spec, spec_warnings = speculation(engine, target, tp, configs)
+    spec, spec_warnings = speculation(engine, target, configs)
     _, format_warnings = chosen_format(target, args.quantization)
     warnings += spec_warnings + [("SD304", w) for w in format_warnings]
     setup = build(
-        target, gpu, version=version, runner=engine.runner, tp=tp, pp=pp, dp=args.data_parallel_size,
-        utilisation=args.gpu_memory_utilization, max_model_len=args.max_model_len, max_num_seqs=args.max_num_seqs,
-        max_num_batched_tokens=args.max_num_batched_tokens, kv_dtype=args.kv_cache_dtype, dtype=args.dtype,
-        quantization=args.quantization, eager=args.enforce_eager, hybrid_kv=not args.has("--disable-hybrid-kv-cache-manager"),
-        multimodal=not args.has("--language-model-only"), speculation=spec, kv_cache_memory_bytes=kv_cache_bytes,
-    )  # fmt: skip
+        target,
+        gpu,
+        version=version,
+        runner=engine.runner,
+        tp=tp,
+        pp=pp,
+        dp=args.data_parallel_size,
+        utilisation=args.gpu_memory_utilization,
+        max_model_len=args.max_model_len,
+        max_num_seqs=args.max_num_seqs,
+        max_num_batched_tokens=args.max_num_batched_tokens,
+        kv_dtype=args.kv_cache_dtype,
+        dtype=args.dtype,
+        quantization=args.quantization,
+        eager=args.enforce_eager,
+        hybrid_kv=not args.has("--disable-hybrid-kv-cache-manager"),
+        multimodal=not args.has("--language-model-only"),
+        speculation=spec,
+        kv_cache_memory_bytes=kv_cache_bytes,
+    )
     check_lengths(setup, where)
     return Planned(engine.name, setup, engine.replicas, engine.gpus, cloud or cloud_of(engine), warnings)
 
@@ -170,13 +191,19 @@ def check_parallelism(target: Model, tp: int, pp: int, gpus: int, gpu: str, file
         fits = [n for n in (1, 2, 4, 8, 16) if target.heads % n == 0]
         raise SpecdecError(
             f"tensor parallel size {tp} does not divide the {target.heads} attention heads of {target.name}",
-            code="SD301", file=file, path="engine.tensorParallelSize", fix=f"one of {', '.join(map(str, fits))}",
-        )  # fmt: skip
+            code="SD301",
+            file=file,
+            path="engine.tensorParallelSize",
+            fix=f"one of {', '.join(map(str, fits))}",
+        )
     if gpu != "cpu" and gpus and gpus < tp * pp:
         raise SpecdecError(
             f"{gpus} GPUs for tensor parallel size {tp} x pipeline parallel size {pp} = {tp * pp}",
-            code="SD302", file=file, path="engine.resources", fix=f"ask for {tp * pp} GPUs",
-        )  # fmt: skip
+            code="SD302",
+            file=file,
+            path="engine.resources",
+            fix=f"ask for {tp * pp} GPUs",
+        )
 
 
 def check_lengths(setup: Setup, file: str | None = None) -> None:
@@ -202,91 +229,3 @@ def check_lengths(setup: Setup, file: str | None = None) -> None:
     ):
         if value < 1:
             raise SpecdecError(f"{path} is {value}", code="SD306", file=file, path=path, fix="1 or more")
-
-
-def speculation(
-    engine: EngineWorkload, target: Model, tp: int, configs: dict[str, Path] | None
-) -> tuple[Speculation | None, list[tuple[str, str]]]:
-    args = engine.args.speculative
-    if args is None:
-        return None, []
-    k = args.num_speculative_tokens or max((tokens for _, _, tokens in args.schedule), default=0)
-    return make_speculation(
-        args.method, target, k=k, draft_name=args.model, draft_tp=args.draft_tensor_parallel_size, quantization=args.quantization,
-        max_len=args.max_model_len, schedule=tuple(args.schedule), configs=configs, file=engine.manifest.file,
-    )  # fmt: skip
-
-
-def make_speculation(
-    method: str,
-    target: Model,
-    *,
-    k: int,
-    draft_name: str | None = None,
-    draft_tp: int | None = None,
-    quantization: str | None = None,
-    max_len: int | None = None,
-    schedule: tuple[tuple[int, int, int], ...] = (),
-    configs: dict[str, Path] | None = None,
-    file: str | None = None,
-    usual_head: bool = False,
-) -> tuple[Speculation, list[tuple[str, str]]]:
-    """Speculation of any method with its draft as a Model. Raises SpecdecError where the draft or K is missing or impossible."""
-    warnings: list[tuple[str, str]] = []
-    method = canonical(method)
-    draft: Model | None = None
-    if method == "mtp":
-        draft = heads.mtp(target) if draft_name in (None, target.name) else catalogue.load(str(draft_name), configs)
-        if draft is None:
-            raise SpecdecError(
-                f"{target.name} has no multi-token prediction layers",
-                code="SD206",
-                file=file,
-                path="speculative.method",
-                fix="another method, or a head",
-            )
-    elif method not in WITHOUT_WEIGHTS and not draft_name and usual_head and (draft := heads.usual(method, target)):
-        warnings.append(("SD208", f"no head is named: one of the usual shape for {target.name}"))
-    elif method not in WITHOUT_WEIGHTS:
-        if not draft_name:
-            raise SpecdecError(
-                f"the method {method} needs a draft",
-                code="SD201",
-                file=file,
-                path="speculative.model.name",
-                fix="name the draft model or head",
-            )
-        draft = catalogue.load(draft_name, configs)
-        if method == "draft_model" and draft.family in ("eagle", "eagle3", "medusa"):
-            method = draft.family
-        if method in ("eagle", "eagle3") and draft.family in ("eagle", "eagle3"):
-            method = draft.family if draft.family == "eagle3" else method
-    if method == "suffix" and not k:
-        k = DEFAULT_SUFFIX_TOKENS
-    if k < 1 and not schedule:
-        raise SpecdecError(
-            f"{k} speculative tokens", code="SD204", file=file, path="speculative.numTokens", fix="1 or more"
-        )
-    most = draft.layers if method == "medusa" and draft else None
-    if most and k > most:
-        raise SpecdecError(
-            f"{k} speculative tokens from a head that proposes {most}",
-            code="SD204",
-            file=file,
-            path="speculative.numTokens",
-            fix=f"at most {most}",
-        )
-    if method in HEADS and draft and draft.family == "mtp" and k > 1 and draft.layers and k % draft.layers:
-        warnings.append(
-            ("SD207", f"{k} speculative tokens from {draft.layers} prediction layers: the engine wants a multiple")
-        )
-    fmt = chosen_format(draft, quantization)[0] if draft else None
-    return Speculation(method, k, draft, fmt, draft_tp, draft.dtype if draft else None, max_len, schedule), warnings
-
-
-def canonical(method: str) -> str:
-    """One name a method: `deepseek_mtp`, `qwen3_next_mtp`... are mtp; a bracketed or plain ngram is ngram."""
-    name = method.strip("[]").lower().replace("-", "_")
-    if name.endswith("_mtp") or name == "mtp":
-        return "mtp"
-    return {"eagle_3": "eagle3", "draft": "draft_model", "p_eagle": "eagle3", "mlp": "mlp_speculator"}.get(name, name)

@@ -10,7 +10,7 @@ from specdec import facts
 from specdec.plan import catalogue
 from specdec.plan.models import Model
 from specdec.plan.setup import Accelerator, Setup, build
-from specdec.plan.workloads import make_speculation
+from specdec.plan.speculation import make_speculation
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from specdec.errors import SpecdecError
 from specdec.plan import checks, defaults, kvcache, memory
 from specdec.plan.heads import with_embedding
-from specdec.plan.models import parse
+from specdec.plan.parse import parse
 from specdec.plan.setup import Accelerator, Setup, Speculation, build
 from specdec.plan.verdict import fits, judge
 from specdec.plan.weights import FORMATS, GIB, rank_weights, rotary_bytes

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from specdec.errors import SpecdecError
 from specdec.plan import heads, kvcache, weights
-from specdec.plan.models import Model, parse
+from specdec.plan.models import Model
+from specdec.plan.parse import parse
 from specdec.plan.setup import Setup
 from specdec.plan.weights import FORMATS, GIB
 

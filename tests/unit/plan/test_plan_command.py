@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-
 from specdec.cli import main
 
 SEED = Path(__file__).parents[2] / "data" / "seed-statefulset.yaml"
@@ -25,13 +24,29 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
     return call
 
 
-def manifest(tmp_path: Path, *arguments: str, image: str = "vllm/vllm-openai:v0.32.0", gpus: int = 1, accelerator: str | None = "h100-80gb") -> str:
+def manifest(
+    tmp_path: Path,
+    *arguments: str,
+    image: str = "vllm/vllm-openai:v0.32.0",
+    gpus: int = 1,
+    accelerator: str | None = "h100-80gb",
+) -> str:
     """One engine as a Deployment."""
-    container = {"name": "vllm", "image": image, "args": list(arguments), "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+    container = {
+        "name": "vllm",
+        "image": image,
+        "args": list(arguments),
+        "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
+    }
     template: dict[str, Any] = {"spec": {"containers": [container]}}
     if accelerator:
         template["metadata"] = {"annotations": {"vllm-speculative/accelerator": accelerator}}
-    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "engine"}, "spec": {"replicas": 2, "template": template}}
+    document = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "engine"},
+        "spec": {"replicas": 2, "template": template},
+    }
     file = tmp_path / "engine.yaml"
     file.write_text(yaml.safe_dump(document))
     return str(file)
@@ -41,7 +56,9 @@ EAGLE3 = json.dumps({"method": "eagle3", "model": "yuhuili/EAGLE3-LLaMA3.1-Instr
 
 
 def test_the_json_form(run: Any, tmp_path: Path) -> None:
-    file = manifest(tmp_path, "--model=meta-llama/Llama-3.1-8B-Instruct", f"--speculative-config={EAGLE3}", "--max-model-len=2048")
+    file = manifest(
+        tmp_path, "--model=meta-llama/Llama-3.1-8B-Instruct", f"--speculative-config={EAGLE3}", "--max-model-len=2048"
+    )
     code, out, _ = run("plan", file, "--format", "json", "--acceptance", "0.7,0.45,0.3")
     doc = json.loads(out)
     assert code == 0
@@ -49,7 +66,17 @@ def test_the_json_form(run: Any, tmp_path: Path) -> None:
     assert doc["reasons"] == []
     assert doc["engine_version"] == "0.32.0"
     rank = doc["ranks"][0]
-    assert set(rank) >= {"total_gib", "budget_gib", "target_weights_gib", "draft_weights_gib", "activation_gib", "non_torch_gib", "cuda_graph_gib", "kv_cache_gib", "band_gib"}
+    assert set(rank) >= {
+        "total_gib",
+        "budget_gib",
+        "target_weights_gib",
+        "draft_weights_gib",
+        "activation_gib",
+        "non_torch_gib",
+        "cuda_graph_gib",
+        "kv_cache_gib",
+        "band_gib",
+    }
     assert rank["band_gib"][0] < rank["kv_cache_gib"] < rank["band_gib"][1]
     assert doc["kv_bytes_per_token"] == 131_072 + 4_096
     assert doc["max_concurrency"] == pytest.approx(doc["kv_cache_tokens"] / 2048, abs=0.01)
@@ -61,7 +88,9 @@ def test_the_json_form(run: Any, tmp_path: Path) -> None:
     assert doc["startup_seconds"] == pytest.approx((16_060_522_496 + 850_000_000) / 0.2e9 + 90, rel=0.01)
 
 
-def test_the_articles_manifest_does_not_fit_and_its_claims_are_held_against_arithmetic(run: Any, tmp_path: Path) -> None:
+def test_the_articles_manifest_does_not_fit_and_its_claims_are_held_against_arithmetic(
+    run: Any, tmp_path: Path
+) -> None:
     page = tmp_path / "report.html"
     code, _, _ = run("plan", str(SEED), "--format", "html", "--output", str(page))
     assert code == 1
@@ -111,7 +140,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "rest", "code"), REFUSED)
-def test_what_cannot_be_planned_is_refused(run: Any, tmp_path: Path, arguments: list[str], rest: dict[str, Any], code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_planned_is_refused(
+    run: Any, tmp_path: Path, arguments: list[str], rest: dict[str, Any], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     exit_code, out, err = run("plan", manifest(tmp_path, *arguments, **rest), "--format", "json")
     error = json.loads(err)["error"]
@@ -151,15 +182,24 @@ def test_options_that_cannot_be(run: Any, tmp_path: Path, options: list[str], co
 
 def test_a_price_that_is_given_is_used(run: Any, tmp_path: Path) -> None:
     file = manifest(tmp_path, LLAMA)
-    documents = [json.loads(run("plan", file, "--machine", "a3-highgpu-1g", "--price", p, "--format", "json")[1]) for p in ("3", "6")]
+    documents = [
+        json.loads(run("plan", file, "--machine", "a3-highgpu-1g", "--price", p, "--format", "json")[1])
+        for p in ("3", "6")
+    ]
     per_token = [d["cost"]["per_million_output_tokens"][0]["baseline"] for d in documents]
     assert per_token[1] == pytest.approx(2 * per_token[0], rel=1e-3)
-    speed = next(r for r in documents[0]["curve"] if r["batch"] == documents[0]["cost"]["per_million_output_tokens"][0]["concurrency"])
+    speed = next(
+        r
+        for r in documents[0]["curve"]
+        if r["batch"] == documents[0]["cost"]["per_million_output_tokens"][0]["concurrency"]
+    )
     assert per_token[0] == pytest.approx(3 / (speed["tokens_per_second"] * 3600) * 1e6, rel=1e-2)
 
 
 def test_the_search_ranks_by_cost_and_keeps_the_time(run: Any, tmp_path: Path) -> None:
-    code, out, _ = run("plan", manifest(tmp_path, LLAMA, "--max-model-len=4096"), "--search", "--target-tpot", "15", "--format", "json")
+    code, out, _ = run(
+        "plan", manifest(tmp_path, LLAMA, "--max-model-len=4096"), "--search", "--target-tpot", "15", "--format", "json"
+    )
     found = json.loads(out)
     costs = [c["dollars_per_million"] for c in found["candidates"]]
     assert code == 0
@@ -184,9 +224,26 @@ def test_the_choice_is_written_into_values_and_comments_stay(run: Any, tmp_path:
 
 def test_speed_from_one_measured_point(run: Any) -> None:
     code, out, _ = run(
-        "speed", "--target", "meta-llama/Llama-3.1-8B-Instruct", "--accelerator", "h100-80gb", "--tp", "1", "--method", "eagle",
-        "--draft", "yuhuili/EAGLE-LLaMA3.1-Instruct-8B", "--k", "3", "--measured", "1=1.731", "--batch", "1,128", "--format", "json",
-    )  # fmt: skip
+        "speed",
+        "--target",
+        "meta-llama/Llama-3.1-8B-Instruct",
+        "--accelerator",
+        "h100-80gb",
+        "--tp",
+        "1",
+        "--method",
+        "eagle",
+        "--draft",
+        "yuhuili/EAGLE-LLaMA3.1-Instruct-8B",
+        "--k",
+        "3",
+        "--measured",
+        "1=1.731",
+        "--batch",
+        "1,128",
+        "--format",
+        "json",
+    )
     rows = json.loads(out)["batches"]
     assert code == 0
     assert [r["batch"] for r in rows] == [1, 128]
@@ -197,7 +254,14 @@ def test_speed_from_one_measured_point(run: Any) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [["--batch", "0"], ["--acceptance", "0.5", "--mean-length", "2"], ["--mean-length", "9"], ["--accelerator", "tpu"], ["--tp", "3"], ["--measured", "1=40"]],
+    [
+        ["--batch", "0"],
+        ["--acceptance", "0.5", "--mean-length", "2"],
+        ["--mean-length", "9"],
+        ["--accelerator", "tpu"],
+        ["--tp", "3"],
+        ["--measured", "1=40"],
+    ],
 )
 def test_speeds_that_cannot_be(run: Any, options: list[str]) -> None:
     base = {"--target": "meta-llama/Llama-3.1-8B-Instruct", "--accelerator": "l4", "--method": "ngram", "--k": "3"}
@@ -211,8 +275,21 @@ def test_models_and_accelerators_are_listed(run: Any, tmp_path: Path) -> None:
     assert json.loads(run("models", "Qwen/Qwen3-8B", "--format", "json")[1])[0]["kv_bytes_per_token"] == 147_456
     folder = tmp_path / "mine"
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100}))
-    assert json.loads(run("models", "mine", "--model-config", f"mine={folder}", "--format", "json")[1])[0]["layers"] == 2
+    (folder / "config.json").write_text(
+        json.dumps(
+            {
+                "model_type": "llama",
+                "hidden_size": 64,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 4,
+                "intermediate_size": 128,
+                "vocab_size": 100,
+            }
+        )
+    )
+    assert (
+        json.loads(run("models", "mine", "--model-config", f"mine={folder}", "--format", "json")[1])[0]["layers"] == 2
+    )
     listed = json.loads(run("accelerators", "--format", "json")[1])
     assert listed["accelerators"]["h100-80gb"]["memoryGiB"] == 79.18
     assert run("accelerators", "--cloud", "azure")[0] == 2

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from specdec.errors import SpecdecError
 from specdec.plan import choose, speed
 from specdec.plan.acceptance import Acceptance, parse
@@ -68,7 +67,9 @@ def test_the_baseline_is_weights_over_bandwidth_and_a_little_more(setup: Callabl
 
 
 def test_fp8_weights_halve_the_time_of_a_step_at_most(setup: Callable[..., Setup]) -> None:
-    wide, narrow = (engine(setup("meta-llama/Llama-3.1-70B-Instruct", tp=4, quantization=q)).baseline_ms(1) for q in (None, "fp8"))
+    wide, narrow = (
+        engine(setup("meta-llama/Llama-3.1-70B-Instruct", tp=4, quantization=q)).baseline_ms(1) for q in (None, "fp8")
+    )
     assert 0.5 < narrow / wide < 0.75
 
 
@@ -101,7 +102,10 @@ def test_a_profile_has_the_length_that_it_was_asked_for_and_never_rises(length: 
     assert all(a >= b for a, b in zip(profile.positions, profile.positions[1:], strict=False))
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8).map(lambda values: sorted(values, reverse=True)), st.integers(1, 30))
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=8).map(lambda values: sorted(values, reverse=True)),
+    st.integers(1, 30),
+)
 def test_positions_beyond_the_last_measured_one_go_on_falling(values: list[float], k: int) -> None:
     accepted = Acceptance(tuple(values))
     assert 1 <= accepted.mean_length(k) <= k + 1

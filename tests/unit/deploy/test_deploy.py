@@ -25,6 +25,13 @@ metadata: {name: NAME, labels: {app.kubernetes.io/component: PART}}
 spec: {selector: {app: NAME}, ports: [{name: http, port: 8000, targetPort: http}]}
 ---
 """
+HEADLESS = """
+apiVersion: v1
+kind: Service
+metadata: {name: NAME-headless}
+spec: {clusterIP: None, selector: {app: NAME}, ports: [{name: http, port: 8000}]}
+---
+"""
 ENGINE = """
 apiVersion: apps/v1
 kind: StatefulSet
@@ -54,7 +61,8 @@ def rendered(speculates: bool = True) -> str:
     engines = ENGINE.replace("EXTRA", SPECULATIVE if speculates else "").replace("NAME", "speculative")
     engines += ENGINE.replace("EXTRA", "").replace("NAME", "speculative-baseline")
     services = [("speculative", "engine"), ("speculative-baseline", "engine"), ("speculative-router", "router")]
-    return "---\n" + "".join(SERVICE.replace("NAME", n).replace("PART", p) for n, p in services) + engines
+    headless = "".join(HEADLESS.replace("NAME", name) for name in ("speculative", "speculative-baseline"))
+    return "---\n" + headless + "".join(SERVICE.replace("NAME", n).replace("PART", p) for n, p in services) + engines
 
 
 class Stage:
@@ -69,6 +77,7 @@ class Stage:
             "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-29T13:00:41Z"}]
         }
         self.installed = False
+        self.asked: list[str] = []
 
     def upstream(self, path: str) -> str:
         return self.baseline.url if "speculative-baseline" in path else self.engine.url
@@ -76,6 +85,7 @@ class Stage:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if "/proxy/" not in request.url.path or self.api.down:
             return self.api(request)
+        self.asked.append(request.url.path)
         path = request.url.path.partition("/proxy")[2]
         url = self.upstream(request.url.path) + path
         return httpx.request(request.method, url, content=request.content, headers={"Content-Type": "application/json"})
@@ -158,6 +168,8 @@ def test_a_deploy_ends_with_one_document_of_all_that_it_saw(stage: Stage, capsys
         "speculative-baseline-0": 41,
     }
     assert result["answer"]["through"] == "Service speculative-router"
+    asked = {path.split("/proxy")[0].split("/")[-1] for path in stage.asked if path.endswith("/v1/completions")}
+    assert asked == {"http:speculative-router:8000", "http:speculative:8000", "http:speculative-baseline:8000"}
     assert result["measurement"]["acceptance_by_position"] == pytest.approx([0.8, 0.5, 0.3, 0.2])
     assert result["measurement"]["ratio"] > 0
     assert not [path for path in stage.api.objects if "/leases/" in path]

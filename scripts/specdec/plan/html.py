@@ -125,13 +125,12 @@ def curves(doc: dict[str, Any]) -> str:
         "<p class=how>Fitted: one set of constants for all models and GPUs; on 27 published points, each predicted from"
         " its batch of 1, 2 % mean and 9 % worst error.</p>"
     )
+    times = line_chart(time, x_label="requests at once", y_label="ms a token", mark=mark)
+    rates = line_chart(rate, x_label="requests at once", y_label="tokens a second")
+    between = "<p class=how>Computed from the time per token with the prompts of the other requests between.</p>"
     return (
-        "<div class=two><section><h2>Time per output token,"
-        f" ms</h2>{line_chart(time, x_label='requests at once', y_label='ms a token', mark=mark)}{legend(arms)}{how}</section><section><h2>Output"
-        " tokens a second, whole"
-        f" engine</h2>{line_chart(rate, x_label='requests at once', y_label='tokens a second')}{legend(arms)}<p"
-        " class=how>Computed from the time per token with the prompts of the other requests"
-        " between.</p></section></div><p></p>"
+        f"<div class=two><section><h2>Time per output token, ms</h2>{times}{legend(arms)}{how}</section>"
+        f"<section><h2>Output tokens a second, whole engine</h2>{rates}{legend(arms)}{between}</section></div><p></p>"
     )
 
 
@@ -152,34 +151,53 @@ def money(doc: dict[str, Any]) -> str:
             f"<p>Sold at ${cost['sale_dollars_per_million']:.2f} a million, the margin at {near['concurrency']}"
             f" requests is: {margins}.</p>"
         )
-    return (
-        "<section><h2>Dollars for a million output tokens, against users at"
-        f" once</h2>{line_chart(lines, x_label='users at once, one engine', y_label='dollars a million output tokens', money=True)}{legend(arms)}{sale}<p"
-        f" class=how>{cost['cloud']} {cost['machine']}, {cost['region']}, {cost['provisioning'].replace('_', ' ')}:"
-        f" ${cost['machine_dollars_per_hour']:.2f} an hour for {cost['engines_per_machine']} engines, price of"
-        f" {escape(cost['price_date'])}{approx}. {cost['replicas']} replicas: ${cost['dollars_per_month']:,.0f} a"
-        f" month. {escape(cost['idle'][0].upper() + cost['idle'][1:])}.</p></section>"
+    chart = line_chart(
+        lines, x_label="users at once, one engine", y_label="dollars a million output tokens", money=True
     )
+    idle = escape(cost["idle"][0].upper() + cost["idle"][1:])
+    return (
+        f"<section><h2>Dollars for a million output tokens, against users at once</h2>{chart}{legend(arms)}{sale}"
+        f"<p class=how>{cost['cloud']} {cost['machine']}, {cost['region']}, {cost['provisioning'].replace('_', ' ')}: "
+        f"${cost['machine_dollars_per_hour']:.2f} an hour for {cost['engines_per_machine']} engines, "
+        f"price of {escape(cost['price_date'])}{approx}. {cost['replicas']} replicas: "
+        f"${cost['dollars_per_month']:,.0f} a month. {idle}.</p></section>"
+    )
+
+
+HEADINGS = (
+    "requests, arm",
+    "K",
+    "ms a token",
+    "p99",
+    "first token, ms",
+    "tokens/s a user",
+    "tokens/s in all",
+    "speed-up",
+)
 
 
 def numbers(doc: dict[str, Any]) -> str:
-    head = (
-        "<tr><th>requests, arm</th><th>K</th><th>ms a token</th><th>p99</th><th>first token, ms</th><th>tokens/s a"
-        " user</th><th>tokens/s in all</th><th>speed-up</th></tr>"
-    )
-    body = "".join(
-        f"<tr><td>{r['batch']},"
-        f" {r['arm']}</td><td>{r['k'] or '-'}</td><td>{r['tpot_ms']:.1f}</td><td>{r['tpot_p99_ms']:.1f}</td><td>{r['ttft_ms']:,.0f}</td>"
-        f"<td>{r['user_tokens_per_second']:.0f}</td><td>{r['tokens_per_second']:,.0f}</td><td>{r['speedup']:.2f}</td></tr>"
-        for r in doc["speed"]
-    )
+    head = "".join(f"<th>{name}</th>" for name in HEADINGS)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells(row))}</tr>" for row in doc["speed"])
     schedule = doc["num_speculative_tokens"]["schedule"]
-    text = (
-        "<p>K by load: " + ", ".join(f"{r['from']} to {r['to']} requests: {r['tokens']}" for r in schedule) + ".</p>"
-        if schedule
-        else ""
+    text = ", ".join(f"{r['from']} to {r['to']} requests: {r['tokens']}" for r in schedule)
+    return (
+        f"<section><h2>The numbers</h2><div class=scroll><table><tr>{head}</tr>{body}</table></div>"
+        f"{f'<p>K by load: {text}.</p>' if schedule else ''}</section>"
     )
-    return f"<section><h2>The numbers</h2><div class=scroll><table>{head}{body}</table></div>{text}</section>"
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    return [
+        f"{row['batch']}, {row['arm']}",
+        str(row["k"] or "-"),
+        f"{row['tpot_ms']:.1f}",
+        f"{row['tpot_p99_ms']:.1f}",
+        f"{row['ttft_ms']:,.0f}",
+        f"{row['user_tokens_per_second']:.0f}",
+        f"{row['tokens_per_second']:,.0f}",
+        f"{row['speedup']:.2f}",
+    ]
 
 
 def claims(doc: dict[str, Any]) -> str:

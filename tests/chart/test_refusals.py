@@ -255,6 +255,11 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, str, str], dict[str, Any]]] = {
         ("SD455", "engines.router", "taken"),
         lookup(engines={"chat": {}}),
     ),
+    "an engine called like another's baseline": (
+        lookup(engines={"a": {}, "a-baseline": {}}, baseline={"enabled": True}),
+        ("SD455", "engines.a-baseline", "taken"),
+        lookup(engines={"a": {}, "a-base": {}}, baseline={"enabled": True}),
+    ),
     "more GPUs than the node has": (
         lookup(cloud="gke", engine={"tensorParallelSize": 4}, accelerator=TWO_GPU_NODE),
         ("SD456", "engine.tensorParallelSize", "a pod needs 4 GPUs"),

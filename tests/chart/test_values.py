@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +14,8 @@ import yaml
 
 from .conftest import CHART, ENVIRONMENTS, ROOT, SCENARIOS
 
+TOOLS = ROOT / ".tools"
+SCHEMAS = TOOLS / "schemas"
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 
@@ -118,6 +122,20 @@ def test_the_readme_lists_every_value():
 def test_the_golden_output_is_what_comes_out():
     done = subprocess.run([str(CHART / "ci" / "render"), "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+
+
+@pytest.mark.skipif(not SCHEMAS.is_dir(), reason="no schemas of the API server: make setup")
+def test_the_api_server_s_own_schemas_accept_every_scenario():
+    kubeconform = shutil.which("kubeconform", path=os.pathsep.join([str(TOOLS / "bin"), os.environ["PATH"]]))
+    assert kubeconform, "kubeconform is not on PATH: make setup"
+    location = f"{SCHEMAS}/{{{{ .ResourceKind }}}}{{{{ .KindSuffix }}}}.json"
+    rendered = [str(path) for path in (CHART / "rendered").glob("*.yaml")]
+    command = [kubeconform, "-strict", "-summary", "-output", "json", "-schema-location", location, *rendered]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    summary = json.loads(done.stdout)["summary"]
+    assert summary["valid"] > 100
+    assert summary["invalid"] == summary["errors"] == summary["skipped"] == 0
 
 
 def test_every_scenario_has_a_golden_output():

@@ -1,5 +1,6 @@
 """Fetches models of the Hugging Face Hub into its cache. Arguments: repository, revision; repeated."""
 
+import os
 import pathlib
 import re
 import sys
@@ -17,5 +18,8 @@ for repository, revision in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
         print(f"{repository} at {revision} is in the cache", flush=True)
         continue
     print(f"fetching {repository} at {revision}", flush=True)
-    fetched = snapshot_download(repository, revision=revision, ignore_patterns=UNUSED)
-    pathlib.Path(fetched, ".complete").touch()
+    try:
+        fetched = snapshot_download(repository, revision=revision, ignore_patterns=UNUSED)
+        pathlib.Path(fetched, ".complete").touch()
+    except PermissionError as error:
+        raise SystemExit(f"{error}: the cache has to be writable by user {os.getuid()}, group {os.getgid()}") from error

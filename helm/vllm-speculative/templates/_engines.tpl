@@ -29,7 +29,7 @@ Templates cannot return structures without turning integers into floats, so the 
 {{- include "vllm-speculative.merge" (list $v (default dict $override)) -}}
 {{- $fullname := ternary $root.Release.Name (printf "%s-%s" $root.Release.Name $name) $single -}}
 {{- $path := ternary "" (printf "engines.%s." $name) $single -}}
-{{- if and (not $single) (has $name (list "router" "baseline" "headless" "test")) -}}
+{{- if and (not $single) (regexMatch "^router$|(^|-)(baseline|headless|test|models)$" $name) -}}
 {{- include "vllm-speculative.fail" (list "SD455" (printf "engines.%s" $name) "this name is taken by an object of the release" "another name") -}}
 {{- end -}}
 {{- $routed := or (empty $root.Values.router.engines) (has $name $root.Values.router.engines) -}}

@@ -24,6 +24,8 @@ GPUS = {
     "a10": "a10g",
     "6000": "rtx-pro-6000",
 }
+# GiB that an engine sees of a card sold with so many GB, where neither the log nor accelerators.yaml says.
+VISIBLE = 0.967
 MODELS = [(r"Qwen3-Coder-30B-A3B", "Qwen/Qwen3-Coder-30B-A3B-Instruct"), (r"^(Qwen[\d.]+-\S+)$", r"Qwen/\1")]
 # Releases by the day they came out, for a log that has a date and no version.
 RELEASES = [
@@ -81,6 +83,8 @@ def setup_of(row: dict[str, str], version: str | None = None) -> Setup:
     release = facts.version_key(version)
     runner = runner or ("v0" if release < (0, 8, 0, 0) else "v1" if release < (0, 31, 0, 0) else "v2")
     total = float(row["gpu_total_gib"]) if row["gpu_total_gib"] else None
+    if total is None and (size := re.search(r"(\d+)\s*GB", row["gpu"])):
+        total = VISIBLE * int(size.group(1))
     key = next((v for k, v in GPUS.items() if k in row["gpu"].lower()), None)
     if key:
         accelerator = Accelerator.of(key, facts.accelerators()[key])
@@ -88,7 +92,7 @@ def setup_of(row: dict[str, str], version: str | None = None) -> Setup:
         accelerator = Accelerator("other", row["gpu"], total, 900.0, {"bf16": 150.0}, 64.0, "pcie", False)
     else:
         raise SpecdecError(f"the GPU {row['gpu']!r} is not known")
-    if total:
+    if row["gpu_total_gib"] and total:
         accelerator = Accelerator(**{**accelerator.__dict__, "memory_gib": total})
     target = catalogue.load(model_name(row["model"]))
     integer = {k: int(row[k]) if row[k] else None for k in ("tp", "max_model_len", "max_num_batched_tokens")}

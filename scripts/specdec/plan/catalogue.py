@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,37 @@ def known_row(name: str) -> dict[str, Any] | None:
     found = {key: row for key, row in rows.items() if key.lower() == name.lower()}
     if not found and "/" not in name:
         found = {key: row for key, row in rows.items() if short(key) == short(name)}
+    if not found and not heads.is_head({"architectures": [name]}):
+        return quantised_row(name)
     configs = {json.dumps(row["config"], sort_keys=True) for row in found.values()}
     return dict(next(iter(found.values()))) if len(configs) == 1 else None
+
+
+# The ends of names of checkpoints that were made from another by quantisation, with the configuration that they carry.
+QUANTISED: list[tuple[str, dict[str, Any]]] = [
+    (
+        r"[-_.](awq|gptq)([-_.]?(int)?4([-_.]?bit)?)?([-_.]marlin)?",
+        {"quant_method": "awq", "bits": 4, "group_size": 128},
+    ),
+    (r"[-_.]gptq[-_.]?(int)?8([-_.]?bit)?", {"quant_method": "gptq", "bits": 8}),
+    (r"[-_.](quantized\.)?w4a16", {"quant_method": "gptq", "bits": 4, "group_size": 128}),
+    (r"[-_.](quantized\.)?w8a8|[-_.]int8", {"quant_method": "gptq", "bits": 8}),
+    (r"[-_.]fp8([-_.](dynamic|static|kv|per[-_]?tensor))*", {"quant_method": "fp8"}),
+    (r"[-_.](nv)?fp4", {"quant_method": "modelopt_fp4"}),
+    (r"([-_.]unsloth)?[-_.]bnb[-_.]4bit", {"quant_method": "bitsandbytes"}),
+]
+
+
+def quantised_row(name: str) -> dict[str, Any] | None:
+    """A quantised checkpoint whose name says what it was made from and how: that model's row with the format put in."""
+    word = name.rsplit("/", 1)[-1]
+    for pattern, quantization in QUANTISED:
+        match = re.fullmatch(rf"(.+?)(?:{pattern})", word, re.IGNORECASE)
+        base = match and known_row(match.group(1))
+        if base and not base["config"].get("quantization_config"):
+            config = base["config"] | {"quantization_config": quantization}
+            return {"config": config, "source": f"{base['source']}; {quantization['quant_method']} by the name"}
+    return None
 
 
 def short(name: str) -> str:
@@ -88,6 +118,9 @@ def from_folder(name: str, folder: Path) -> Model:
     """A model from its folder: config.json, and model.safetensors.index.json for its size where it is there."""
     file = folder / "config.json"
     config = read_json(file)
+    beside = folder / "hf_quant_config.json"  # where NVIDIA's ModelOpt writes the format
+    if "quantization_config" not in config and beside.is_file():
+        config["quantization_config"] = {"quant_method": "modelopt"} | (read_json(beside).get("quantization") or {})
     size = None
     index = folder / "model.safetensors.index.json"
     if index.is_file():
@@ -114,8 +147,10 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def from_hub(name: str) -> Model | None:
-    """config.json from the Hub's cache or, where HF_HUB_OFFLINE does not forbid it, from the Hub. None when it is not
-    to be had."""
+    """config.json from the Hub's cache, else from the Hub where it can be reached. None when it is not to be had.
+
+        except Exception:  # not cached, private, missing: whatever the client raises, it is not known here
+    """
     if "/" not in name or name.startswith(("/", ".")):
         return None
     try:
@@ -124,8 +159,29 @@ def from_hub(name: str) -> Model | None:
     except ImportError:
         return None
     disable_progress_bars()
+    for cached in (True, False):
+        if not cached and not online():
+            return None
+        try:
+            return from_folder(name, Path(hf_hub_download(name, "config.json", local_files_only=cached)).parent)
+        except SpecdecError:
+            raise
+        except Exception:  # not cached, private, missing: whatever the client raises, the model is not known here
+            continue
+    return None
+
+
+def online() -> bool:
+    """Whether the Hub's host takes a connection within two seconds."""
+    import os
+    import socket
+    from urllib.parse import urlsplit
+
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
+        return False
+    address = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
     try:
-        path = hf_hub_download(name, "config.json", etag_timeout=3)
-    except Exception:  # offline, private, missing: whatever the client raises, the model is not known here
-        return None
-    return from_folder(name, Path(path).parent)
+        with socket.create_connection((address.hostname or "", address.port or 443), timeout=2):
+            return True
+    except OSError:
+        return False

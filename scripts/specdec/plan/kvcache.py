@@ -35,9 +35,8 @@ def cache_layers(setup: Setup, rank: int = 0) -> Iterator[CacheLayers]:
         yield CacheLayers(group, group.kv_numbers(setup.tp) * setup.kv_bytes)
     spec = setup.speculation
     if spec and spec.draft and (tp := draft_tp(setup)) > rank:
-        # The draft's cache keeps the engine's cache dtype where both are floats of the target's kind.
         for group in spec.draft.kv:
-            yield CacheLayers(group, group.kv_numbers(tp) * setup.kv_bytes, draft=True)
+            yield CacheLayers(group, group.kv_numbers(tp) * setup.draft_kv_bytes, draft=True)
 
 
 def draft_tp(setup: Setup) -> int:

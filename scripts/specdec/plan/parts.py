@@ -69,7 +69,7 @@ def mlp_weights(config: Config, shape: Shape, moe: Mixture | None) -> list[Weigh
     dense = shape.layers - (moe.sparse if moe else 0)
     out: list[Weight] = []
     # A plain two-matrix MLP is rare today; these families have it.
-    matrices = 2 if config.family in ("nemotron", "starcoder2", "gpt_bigcode", "falcon", "phi") else 3
+    matrices = 2 if config.family in ("nemotron", "starcoder2", "gpt_bigcode", "falcon", "phi", "opt") else 3
     also_dense = moe is not None and config.flag("enable_moe_block")
     if dense or also_dense:
         i = config.get("intermediate_size_mlp", "intermediate_size")

@@ -15,6 +15,16 @@ HEADS = {"eagle", "eagle3", "medusa", "mtp", "mlp_speculator", "dflash", "dspark
 KV_BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1, "int8": 1}
 
 
+# From this version on "auto" takes the KV cache format that a checkpoint states (vllm/utils/torch_utils.py).
+KV_SCHEME_FROM = version_key("0.14.0")
+
+
+def stored_kv_is_8_bit(model: Model) -> bool:
+    q = model.quantization
+    scheme, algorithm = q.get("kv_cache_scheme"), str(q.get("kv_cache_quant_algo") or "")
+    return (isinstance(scheme, dict) and scheme.get("num_bits") == 8) or algorithm.upper() == "FP8"
+
+
 @dataclass(frozen=True)
 class Accelerator:
     """A row of accelerators.yaml. memory_gib: as the engine sees it."""
@@ -74,6 +84,7 @@ class Setup:
     max_num_seqs: int
     max_num_batched_tokens: int
     kv_bytes: int
+    draft_kv_bytes: int
     dtype: str
     eager: bool
     chunked_prefill: bool
@@ -122,6 +133,10 @@ def build(
     if chosen_dtype in ("float32", "float") and dtype in (None, "auto"):
         chosen_dtype = "float16"  # what the engine's "auto" makes of a float32 checkpoint
     kv = kv_dtype or "auto"
+    kv_bytes = KV_BYTES.get(kv, 2)
+    draft_kv_bytes = kv_bytes
+    if kv == "auto" and release >= KV_SCHEME_FROM and stored_kv_is_8_bit(target):
+        kv_bytes = 1  # the checkpoint's own scheme; the draft's checkpoint has none
     return Setup(
         target=target,
         format=fmt,
@@ -135,7 +150,8 @@ def build(
         max_model_len=length,
         max_num_seqs=max_num_seqs or batch.seqs,
         max_num_batched_tokens=max_num_batched_tokens or batch.tokens,
-        kv_bytes=KV_BYTES.get(kv, 2),
+        kv_bytes=kv_bytes,
+        draft_kv_bytes=draft_kv_bytes,
         dtype=chosen_dtype,
         eager=eager,
         chunked_prefill=runner != "v0" or length > defaults.CHUNKED_PREFILL_V0_FROM,

@@ -277,7 +277,7 @@ def engine(setup: Setup, load: Load | None = None, *, scale: float = 1.0) -> Eng
     spec, draft = setup.speculation, None
     if spec and spec.draft and spec.draft_format is not None:
         shared = setup.target if spec.draft.family in ("eagle", "mtp") else None
-        draft = costs(spec.draft, spec.draft_format, spec.draft.dtype, setup.tp, setup.kv_bytes, gpu, shared)
+        draft = costs(spec.draft, spec.draft_format, spec.draft.dtype, setup.tp, setup.draft_kv_bytes, gpu, shared)
     return Engine(setup, machine(setup), target, draft, load or Load(), scale)
 
 

@@ -218,3 +218,25 @@ def test_no_key_value_heads_means_as_many_as_heads() -> None:
 def test_the_vision_tower_of_gemma_counts(model: Callable[[str], Model]) -> None:
     vision = sum(w.params for w in model("google/gemma-3-27b-it").weights if w.part == "vision")
     assert vision == pytest.approx(0.42e9, rel=0.02)
+
+
+def test_a_checkpoint_with_an_8_bit_cache_and_a_draft_without(setup: Callable[..., Setup]) -> None:
+    pair = {"method": "draft_model", "draft": "meta-llama/Llama-3.2-1B-Instruct", "tp": 4}
+    s = setup("nvidia/Llama-3.1-70B-Instruct-FP8", version="0.32.0", **pair)
+    assert kvcache.bytes_per_token(s) == 327_680 / 2 / 4 + 32_768 / 4
+    old = setup("nvidia/Llama-3.1-70B-Instruct-FP8", version="0.11.0", **pair)
+    assert kvcache.bytes_per_token(old) == 327_680 / 4 + 32_768 / 4
+
+
+@pytest.mark.parametrize(
+    ("name", "fmt"),
+    [
+        ("somebody/Qwen3-14B-AWQ-4bit", "int4"),
+        ("RedHatAI/Meta-Llama-3.1-70B-Instruct-quantized.w4a16", "int4"),
+        ("Qwen/Qwen2.5-32B-Instruct-GPTQ-Int8", "int8"),
+        ("somebody/Qwen3-32B-NVFP4", "nvfp4"),
+        ("nvidia/Qwen3-235B-A22B-NVFP4", "nvfp4"),
+    ],
+)
+def test_a_quantised_checkpoint_of_a_known_model(model: Callable[[str], Model], name: str, fmt: str) -> None:
+    assert weights.stored_format(model(name)).name == fmt

@@ -23,20 +23,23 @@ class Acceptance:
     def __post_init__(self) -> None:
         if not self.positions:
             raise SpecdecError(
-                "no acceptance", code="SD401", path="--acceptance", fix="one number a position, for example 0.8,0.6,0.4"
+                "no acceptance",
+                code="bad-acceptance",
+                path="--acceptance",
+                fix="one number a position, for example 0.8,0.6,0.4",
             )
         for index, value in enumerate(self.positions):
             if not 0 <= value <= 1:
                 raise SpecdecError(
                     f"acceptance {value} at position {index + 1}",
-                    code="SD401",
+                    code="bad-acceptance",
                     path="--acceptance",
                     fix="between 0 and 1",
                 )
             if index and value > self.positions[index - 1] + 1e-9:
                 raise SpecdecError(
                     f"acceptance rises from {self.positions[index - 1]} to {value} at position {index + 1}",
-                    code="SD402",
+                    code="rising-acceptance",
                     path="--acceptance",
                     fix="accepted at that position / drafts, which never rises",
                 )
@@ -72,7 +75,10 @@ class Acceptance:
         """A profile of K positions with that mean length: a constant conditional probability that decays by DECAY."""
         if not 1 <= length <= k + 1 + 1e-9:
             raise SpecdecError(
-                f"mean length {length} with K={k}", code="SD403", path="--mean-length", fix=f"between 1 and {k + 1}"
+                f"mean length {length} with K={k}",
+                code="bad-mean-length",
+                path="--mean-length",
+                fix=f"between 1 and {k + 1}",
             )
         return cls(_profile(round(length, 9), k), source)
 
@@ -80,7 +86,9 @@ class Acceptance:
     def of_rate(cls, rate: float, k: int, source: str = "assumed") -> Acceptance:
         """A profile with that rate (accepted / drafted) at K."""
         if not 0 <= rate <= 1:
-            raise SpecdecError(f"acceptance rate {rate}", code="SD401", path="acceptance", fix="between 0 and 1")
+            raise SpecdecError(
+                f"acceptance rate {rate}", code="bad-acceptance", path="acceptance", fix="between 0 and 1"
+            )
         return cls.of_mean_length(1 + rate * k, k, source)
 
 
@@ -114,5 +122,8 @@ def parse(text: str) -> Acceptance:
         return Acceptance(tuple(float(p) for p in parts))
     except ValueError as error:
         raise SpecdecError(
-            f"acceptance {text!r}", code="SD401", path="--acceptance", fix="numbers with commas between: 0.8,0.6,0.4"
+            f"acceptance {text!r}",
+            code="bad-acceptance",
+            path="--acceptance",
+            fix="numbers with commas between: 0.8,0.6,0.4",
         ) from error

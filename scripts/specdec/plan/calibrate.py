@@ -47,7 +47,7 @@ def pair(text: str) -> tuple[float, float]:
         raise SpecdecError(f"--measured {text!r}", code="usage", fix="BATCH=SPEEDUP, for example 1=1.73") from error
     if batch < 1 or speedup <= 0:
         raise SpecdecError(
-            f"--measured {text!r}", code="SD404", path="--measured", fix="a batch of 1 or more, a speed-up above 0"
+            f"--measured {text!r}", code="bad-number", path="--measured", fix="a batch of 1 or more, a speed-up above 0"
         )
     return batch, speedup
 
@@ -61,13 +61,13 @@ def numbers(text: str) -> list[int]:
             f"--batch {text!r}", code="usage", fix="whole numbers with commas between: 1,16,64"
         ) from error
     if not values or min(values) < 1:
-        raise SpecdecError(f"batch {min(values, default=0)}", code="SD404", path="--batch", fix="1 or more")
+        raise SpecdecError(f"batch {min(values, default=0)}", code="bad-number", path="--batch", fix="1 or more")
     return values
 
 
 def positive(value: int, name: str) -> None:
     if value < 1:
-        raise SpecdecError(f"{name} {value}", code="SD404", path=name, fix="1 or more")
+        raise SpecdecError(f"{name} {value}", code="bad-number", path=name, fix="1 or more")
 
 
 def from_benchmark(file: Path) -> tuple[Acceptance, list[tuple[int, int, float]]]:

@@ -149,7 +149,7 @@ def read_json(file: Path) -> dict[str, Any]:
 def from_hub(name: str) -> Model | None:
     """config.json from the Hub's cache, else from the Hub where it can be reached. None when it is not to be had.
 
-        except Exception:  # not cached, private, missing: whatever the client raises, it is not known here
+    except Exception:  # not cached, private, missing: whatever the client raises, it is not known here
     """
     if "/" not in name or name.startswith(("/", ".")):
         return None

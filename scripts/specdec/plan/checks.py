@@ -38,7 +38,7 @@ def pair_findings(setup: Setup) -> list[Finding]:
         if spec.method == "draft_model":
             found += family(setup.target, draft)
     if spec.method == "eagle3" and setup.target.family in NO_EAGLE3:
-        found.append(("SD205", f"{setup.target.name} ({setup.target.family}) has no EAGLE-3 interface in vLLM"))
+        found.append(("SD223", f"{setup.target.name} ({setup.target.family}) has no EAGLE-3 interface in vLLM"))
     return found
 
 
@@ -55,7 +55,7 @@ def vocabulary(target: Model, draft: Model, spec: Speculation) -> list[Finding]:
     )
     return [
         (
-            "SD202",
+            "SD201",
             (
                 f"vocabulary {target.vocab} of {target.name} and {draft.vocab} of {draft.name} differ by {gap}{padded}:"
                 f" {fix}"
@@ -73,7 +73,7 @@ def hidden(target: Model, draft: Model, spec: Speculation) -> list[Finding]:
         return []
     return [
         (
-            "SD203",
+            "SD221",
             (
                 f"{draft.name} reads hidden states of {states}, {target.name} has {target.hidden}: the head is another"
                 " target's"
@@ -92,7 +92,7 @@ def positions(setup: Setup, draft: Model, spec: Speculation) -> list[Finding]:
         return []
     return [
         (
-            "SD209",
+            "SD227",
             (
                 f"{draft.name} knows {draft.max_positions} positions and max_model_len is {setup.max_model_len}: a"
                 f" longer prompt crashes the engine. maxModelLen {draft.max_positions}, speculative.maxModelLen"
@@ -108,7 +108,7 @@ def parallel(setup: Setup, spec: Speculation) -> list[Finding]:
     if spec.method == "draft_model" and setup.release >= SAME_TP_FROM:
         return [
             (
-                "SD210",
+                "SD228",
                 (
                     f"vLLM {setup.version} runs a draft model at the target's tensor parallel size {setup.tp} alone,"
                     f" not {spec.draft_tp}"
@@ -116,11 +116,11 @@ def parallel(setup: Setup, spec: Speculation) -> list[Finding]:
             )
         ]
     if spec.draft_tp not in (1, setup.tp):
-        return [("SD210", f"a draft tensor parallel size of {spec.draft_tp}: 1 or {setup.tp}")]
+        return [("SD228", f"a draft tensor parallel size of {spec.draft_tp}: 1 or {setup.tp}")]
     if setup.runner != "v0":
         return [
             (
-                "SD211",
+                "SD229",
                 f"a draft tensor parallel size of {spec.draft_tp} is ignored for a head: it is split over {setup.tp}",
             )
         ]
@@ -129,7 +129,7 @@ def parallel(setup: Setup, spec: Speculation) -> list[Finding]:
 
 def pipeline(setup: Setup) -> list[Finding]:
     if setup.pp > 1:
-        return [("SD212", "no vLLM version runs speculation with pipeline parallelism")]
+        return [("SD230", "no vLLM version runs speculation with pipeline parallelism")]
     return []
 
 
@@ -145,7 +145,7 @@ def budget(setup: Setup, spec: Speculation) -> list[Finding]:
     left = setup.max_num_batched_tokens - slots * setup.max_num_seqs
     if slots and left <= 0:
         need = slots * setup.max_num_seqs + 8192
-        return [("SD213", f"max_num_scheduled_tokens would be {left}: maxNumBatchedTokens {need} or fewer maxNumSeqs")]
+        return [("SD231", f"max_num_scheduled_tokens would be {left}: maxNumBatchedTokens {need} or fewer maxNumSeqs")]
     return []
 
 
@@ -154,7 +154,7 @@ def family(target: Model, draft: Model) -> list[Finding]:
     known = tokenizer(target), tokenizer(draft)
     if None in known or known[0] == known[1] or target.vocab != draft.vocab:
         return []
-    return [("SD214", f"{target.name} and {draft.name} are of different tokenizer families ({known[0]}, {known[1]})")]
+    return [("SD232", f"{target.name} and {draft.name} are of different tokenizer families ({known[0]}, {known[1]})")]
 
 
 TOKENIZERS = {

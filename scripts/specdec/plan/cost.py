@@ -73,7 +73,7 @@ def price(
     if not fitting:
         raise SpecdecError(
             f"no machine{f' {machine}' if machine else ''} of {cloud or 'any cloud'} has {gpus} x {accelerator}",
-            code="SD501",
+            code="no-machine",
             path="accelerator",
             fix="another GPU type, machine or tensor parallel size",
         )
@@ -81,7 +81,7 @@ def price(
         ways = sorted({w for m in fitting.values() for w in m["provisioning"]})
         raise SpecdecError(
             f"{machine or accelerator} cannot be bought as {provisioning}",
-            code="SD502",
+            code="bad-provisioning",
             path="provisioning",
             fix="one of " + ", ".join(ways),
         )
@@ -118,7 +118,10 @@ def price(
     if not found:
         what = " ".join(filter(None, (cloud, machine or accelerator, region, provisioning)))
         raise SpecdecError(
-            f"no price of {what}", code="SD503", file="files/prices.yaml", fix="--price DOLLARS_PER_HOUR of the machine"
+            f"no price of {what}",
+            code="price-missing",
+            file="files/prices.yaml",
+            fix="--price DOLLARS_PER_HOUR of the machine",
         )
     if provisioning is None:
         best = min(PREFERRED.index(p.provisioning) for p in found)

@@ -209,7 +209,7 @@ def find_price(planned: Planned, wishes: Wishes, out: dict[str, Any]) -> Price |
             dollars_per_hour=wishes.dollars_per_hour,
         )
     except SpecdecError as error:
-        if asked or error.code != "SD503":
+        if asked or error.code != "price-missing":
             raise
         out["cost_missing"] = error.message
         return None

@@ -78,5 +78,5 @@ def configs_of(pairs: list[str]) -> dict[str, Path]:
 def share(value: float, name: str) -> float:
     """A number from 0 to 1. Raises SpecdecError otherwise."""
     if not 0 <= value <= 1:
-        raise SpecdecError(f"{name} {value}", code="SD404", path=name, fix="between 0 and 1")
+        raise SpecdecError(f"{name} {value}", code="bad-number", path=name, fix="between 0 and 1")
     return value

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOADS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
 # Findings that keep an engine from starting.
-FATAL = {"SD202", "SD203", "SD205", "SD209", "SD210", "SD212", "SD213"}
+FATAL = {"SD201", "SD221", "SD223", "SD227", "SD228", "SD230", "SD231"}
 
 
 @dataclass(frozen=True)

@@ -62,18 +62,18 @@ def make_speculation(
         if draft is None:
             raise SpecdecError(
                 f"{target.name} has no multi-token prediction layers",
-                code="SD206",
+                code="SD224",
                 file=file,
                 path="speculative.method",
                 fix="another method, or a head",
             )
     elif method not in WITHOUT_WEIGHTS and not draft_name and usual_head and (draft := heads.usual(method, target)):
-        warnings.append(("SD208", f"no head is named: one of the usual shape for {target.name}"))
+        warnings.append(("SD226", f"no head is named: one of the usual shape for {target.name}"))
     elif method not in WITHOUT_WEIGHTS:
         if not draft_name:
             raise SpecdecError(
                 f"the method {method} needs a draft",
-                code="SD201",
+                code="draft-missing",
                 file=file,
                 path="speculative.model.name",
                 fix="name the draft model or head",
@@ -87,20 +87,20 @@ def make_speculation(
         k = DEFAULT_SUFFIX_TOKENS
     if k < 1 and not schedule:
         raise SpecdecError(
-            f"{k} speculative tokens", code="SD204", file=file, path="speculative.numTokens", fix="1 or more"
+            f"{k} speculative tokens", code="SD222", file=file, path="speculative.numTokens", fix="1 or more"
         )
     most = draft.layers if method == "medusa" and draft else None
     if most and k > most:
         raise SpecdecError(
             f"{k} speculative tokens from a head that proposes {most}",
-            code="SD204",
+            code="SD222",
             file=file,
             path="speculative.numTokens",
             fix=f"at most {most}",
         )
     if method in HEADS and draft and draft.family == "mtp" and k > 1 and draft.layers and k % draft.layers:
         warnings.append(
-            ("SD207", f"{k} speculative tokens from {draft.layers} prediction layers: the engine wants a multiple")
+            ("SD225", f"{k} speculative tokens from {draft.layers} prediction layers: the engine wants a multiple")
         )
     fmt = chosen_format(draft, quantization)[0] if draft else None
     return Speculation(method, k, draft, fmt, draft_tp, draft.dtype if draft else None, max_len, schedule), warnings

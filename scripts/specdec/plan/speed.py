@@ -292,7 +292,7 @@ def length_from_speedup(model: Engine, batch: float, measured: float, k: int) ->
         raise SpecdecError(
             f"a speed-up of {measured} at batch {batch:g} is outside what K={k} can do here ({at(low):.2f} to"
             f" {at(high):.2f})",
-            code="SD405",
+            code="bad-measurement",
             path="--measured",
             fix="check batch, K and method",
         )

@@ -68,7 +68,7 @@ def accelerator(name: str, cloud: str | None = None) -> Accelerator:
         if shapes and key not in {m["accelerator"] for m in shapes.values()}:
             fix = "GKE's 24 GB class is the L4 (g2 machines): accelerator.type l4" if key == "a10g" else None
             fix = fix or "it has " + ", ".join(sorted({m["accelerator"] for m in shapes.values()}))
-            raise SpecdecError(f"{cloud} has no {rows[key]['name']}", code="SD310", path="accelerator.type", fix=fix)
+            raise SpecdecError(f"{cloud} has no {rows[key]['name']}", code="SD330", path="accelerator.type", fix=fix)
     return Accelerator.of(key, rows[key])
 
 
@@ -85,16 +85,16 @@ def plan_input(
     args = engine.args
     warnings: list[tuple[str, str]] = []
     if args.errors:
-        raise SpecdecError(args.errors[0], code="SD101", file=where, path=f"{engine.name}.args")
+        raise SpecdecError(args.errors[0], code="bad-arguments", file=where, path=f"{engine.name}.args")
     if not args.model:
         raise SpecdecError(
-            "the engine names no model", code="SD102", file=where, path=f"{engine.name}.args", fix="--model NAME"
+            "the engine names no model", code="no-model", file=where, path=f"{engine.name}.args", fix="--model NAME"
         )
     version = engine_version or engine.engine_version
     if version is None:
         raise SpecdecError(
             f"the image {engine.image} does not say which vLLM it is",
-            code="SD103",
+            code="version-unknown",
             file=where,
             path="engine.version",
             fix="--engine-version 0.32.0",
@@ -102,7 +102,7 @@ def plan_input(
     name = accelerator_name or engine.accelerator
     if name is None:
         name = ASSUMED_ACCELERATOR
-        warnings.append(("SD311", f"no GPU type is stated: planned for {ASSUMED_ACCELERATOR} (--accelerator TYPE)"))
+        warnings.append(("SD331", f"no GPU type is stated: planned for {ASSUMED_ACCELERATOR} (--accelerator TYPE)"))
     gpu = accelerator(name, cloud or cloud_of(engine))
     kv_cache_bytes = args.kv_cache_memory_bytes
     if gpu.key == "cpu":
@@ -114,7 +114,7 @@ def plan_input(
     check_parallelism(target, tp, pp, engine.gpus * args_nodes(engine), gpu.key, where)
     spec, spec_warnings = speculation(engine, target, configs)
     _, format_warnings = chosen_format(target, args.quantization)
-    warnings += spec_warnings + [("SD304", w) for w in format_warnings]
+    warnings += spec_warnings + [("SD324", w) for w in format_warnings]
     setup = build(
         target,
         gpu,
@@ -182,7 +182,7 @@ def check_parallelism(target: Model, tp: int, pp: int, gpus: int, gpu: str, file
     if tp < 1 or pp < 1:
         raise SpecdecError(
             f"a parallel size of {min(tp, pp)}",
-            code="SD301",
+            code="SD321",
             file=file,
             path="engine.tensorParallelSize",
             fix="1 or more",
@@ -191,7 +191,7 @@ def check_parallelism(target: Model, tp: int, pp: int, gpus: int, gpu: str, file
         fits = [n for n in (1, 2, 4, 8, 16) if target.heads % n == 0]
         raise SpecdecError(
             f"tensor parallel size {tp} does not divide the {target.heads} attention heads of {target.name}",
-            code="SD301",
+            code="SD321",
             file=file,
             path="engine.tensorParallelSize",
             fix=f"one of {', '.join(map(str, fits))}",
@@ -199,7 +199,7 @@ def check_parallelism(target: Model, tp: int, pp: int, gpus: int, gpu: str, file
     if gpu != "cpu" and gpus and gpus < tp * pp:
         raise SpecdecError(
             f"{gpus} GPUs for tensor parallel size {tp} x pipeline parallel size {pp} = {tp * pp}",
-            code="SD302",
+            code="SD322",
             file=file,
             path="engine.resources",
             fix=f"ask for {tp * pp} GPUs",
@@ -210,7 +210,7 @@ def check_lengths(setup: Setup, file: str | None = None) -> None:
     if not 0 < setup.utilisation <= 1:
         raise SpecdecError(
             f"gpu_memory_utilization is {setup.utilisation}",
-            code="SD305",
+            code="SD301",
             file=file,
             path="engine.gpuMemoryUtilization",
             fix="above 0, at most 1",
@@ -218,7 +218,7 @@ def check_lengths(setup: Setup, file: str | None = None) -> None:
     if setup.max_model_len < 1:
         raise SpecdecError(
             f"{setup.target.name} states no length and none is given",
-            code="SD306",
+            code="SD326",
             file=file,
             path="engine.maxModelLen",
             fix="set it",
@@ -228,4 +228,4 @@ def check_lengths(setup: Setup, file: str | None = None) -> None:
         (setup.max_num_batched_tokens, "engine.maxNumBatchedTokens"),
     ):
         if value < 1:
-            raise SpecdecError(f"{path} is {value}", code="SD306", file=file, path=path, fix="1 or more")
+            raise SpecdecError(f"{path} is {value}", code="SD326", file=file, path=path, fix="1 or more")

@@ -20,7 +20,7 @@ def write_choice(file: Path, doc: dict[str, Any]) -> None:
     if not tokens["static"]:
         raise SpecdecError(
             "no K pays at this load: there is nothing to write",
-            code="SD406",
+            code="nothing-to-write",
             file=str(file),
             fix="speculative.enabled: false",
         )

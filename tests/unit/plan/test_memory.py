@@ -104,7 +104,7 @@ def test_v0_keeps_a_draft_of_tp_1_on_rank_0_alone(setup: Callable[..., Setup]) -
 def test_today_a_draft_is_split_like_the_target(setup: Callable[..., Setup]) -> None:
     s = setup(LLAMA_70B, method="draft_model", draft=LLAMA_8B, draft_tp=1, tp=4, version="0.32.0", runner="v1")
     assert [r.draft_weights for r in memory.plan(s).ranks] == pytest.approx([14.96 / 4] * 4, abs=0.05)
-    assert any(code == "SD210" for code, _ in checks.pair_findings(s))
+    assert any(code == "SD228" for code, _ in checks.pair_findings(s))
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_vocabularies_that_differ_by_padding_do_not_go_together(
     setup: Callable[..., Setup], target: str, draft: str, good: bool
 ) -> None:
     found = [
-        text for code, text in checks.pair_findings(setup(target, method="draft_model", draft=draft)) if code == "SD202"
+        text for code, text in checks.pair_findings(setup(target, method="draft_model", draft=draft)) if code == "SD201"
     ]
     assert bool(found) != good
     if not good:
@@ -246,7 +246,7 @@ def test_an_eagle3_heads_smaller_draft_vocabulary_is_fine(setup: Callable[..., S
 def test_a_head_of_2048_positions_under_a_longer_context(setup: Callable[..., Setup]) -> None:
     pair = {"method": "eagle3", "draft": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "max_model_len": 16384}
     old = [code for code, _ in checks.pair_findings(setup(LLAMA_8B, version="0.24.0", **pair))]
-    assert old == ["SD209"]
+    assert old == ["SD227"]
     assert checks.pair_findings(setup(LLAMA_8B, version="0.32.0", **pair)) == []
 
 
@@ -254,7 +254,7 @@ def test_a_head_of_another_target(setup: Callable[..., Setup]) -> None:
     found = checks.pair_findings(
         setup(LLAMA_70B, method="eagle3", draft="yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", tp=4, max_model_len=2048)
     )
-    assert [code for code, _ in found] == ["SD203"]
+    assert [code for code, _ in found] == ["SD221"]
 
 
 def test_parallel_drafting_can_leave_the_scheduler_nothing_before_0_28(setup: Callable[..., Setup]) -> None:
@@ -276,7 +276,7 @@ def test_parallel_drafting_can_leave_the_scheduler_nothing_before_0_28(setup: Ca
 
 
 def test_a_pipeline_with_speculation_is_found(setup: Callable[..., Setup]) -> None:
-    assert "SD212" in [code for code, _ in checks.pair_findings(setup(LLAMA_70B, method="ngram", tp=2, pp=2))]
+    assert "SD230" in [code for code, _ in checks.pair_findings(setup(LLAMA_70B, method="ngram", tp=2, pp=2))]
 
 
 def test_a_model_that_nobody_knows() -> None:

@@ -128,14 +128,14 @@ def test_a_plan_of_several_engines_is_a_map(run: Any, tmp_path: Path) -> None:
 LLAMA = "--model=meta-llama/Llama-3.1-8B-Instruct"
 REFUSED = [
     (["--model=nobody/has-this-one"], {}, "unknown-model"),
-    ([LLAMA, "--tensor-parallel-size=3"], {"gpus": 3}, "SD301"),
-    ([LLAMA, "--tensor-parallel-size=4"], {"gpus": 2}, "SD302"),
-    ([LLAMA, "--gpu-memory-utilization=1.2"], {}, "SD305"),
-    ([LLAMA, '--speculative-config={"method":"eagle3","num_speculative_tokens":3}'], {}, "SD201"),
-    ([LLAMA, '--speculative-config={"method":"mtp","num_speculative_tokens":1}'], {}, "SD206"),
-    ([LLAMA, '--speculative-config={"method":"ngram","num_speculative_tokens":0}'], {}, "SD204"),
+    ([LLAMA, "--tensor-parallel-size=3"], {"gpus": 3}, "SD321"),
+    ([LLAMA, "--tensor-parallel-size=4"], {"gpus": 2}, "SD322"),
+    ([LLAMA, "--gpu-memory-utilization=1.2"], {}, "SD301"),
+    ([LLAMA, '--speculative-config={"method":"eagle3","num_speculative_tokens":3}'], {}, "draft-missing"),
+    ([LLAMA, '--speculative-config={"method":"mtp","num_speculative_tokens":1}'], {}, "SD224"),
+    ([LLAMA, '--speculative-config={"method":"ngram","num_speculative_tokens":0}'], {}, "SD222"),
     ([LLAMA], {"accelerator": "h900"}, "unknown-accelerator"),
-    ([LLAMA], {"image": "vllm/vllm-openai:latest"}, "SD103"),
+    ([LLAMA], {"image": "vllm/vllm-openai:latest"}, "version-unknown"),
 ]
 
 
@@ -148,28 +148,28 @@ def test_what_cannot_be_planned_is_refused(
     error = json.loads(err)["error"]
     assert (exit_code, error["code"]) == (2, code)
     assert error["message"]
-    assert error["fix"] or code == "SD101"
+    assert error["fix"] or code == "bad-arguments"
     assert out == ""
 
 
 def test_an_a10g_on_gke_is_answered_with_the_l4(run: Any, tmp_path: Path) -> None:
     code, _, err = run("plan", manifest(tmp_path, LLAMA, accelerator="a10g"), "--cloud", "gke", "--format", "json")
     error = json.loads(err)["error"]
-    assert (code, error["code"]) == (2, "SD310")
+    assert (code, error["code"]) == (2, "SD330")
     assert "L4" in error["fix"]
 
 
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (["--machine", "a3-highgpu-8g", "--cloud", "gke", "--region", "mars"], "SD503"),
-        (["--machine", "a3-highgpu-2g", "--provisioning", "on_demand"], "SD502"),
+        (["--machine", "a3-highgpu-8g", "--cloud", "gke", "--region", "mars"], "price-missing"),
+        (["--machine", "a3-highgpu-2g", "--provisioning", "on_demand"], "bad-provisioning"),
         (["--machine", "a3-hugegpu"], "unknown-machine"),
-        (["--acceptance", "0.5,0.9"], "SD402"),
-        (["--acceptance", "1.5"], "SD401"),
-        (["--concurrency", "0"], "SD404"),
-        (["--input-len", "-5"], "SD404"),
-        (["--prefix-hits", "2"], "SD404"),
+        (["--acceptance", "0.5,0.9"], "rising-acceptance"),
+        (["--acceptance", "1.5"], "bad-acceptance"),
+        (["--concurrency", "0"], "bad-number"),
+        (["--input-len", "-5"], "bad-number"),
+        (["--prefix-hits", "2"], "bad-number"),
         (["--task", "poetry"], "unknown-task"),
         (["--model-config", "x"], "usage"),
     ],
@@ -293,3 +293,19 @@ def test_models_and_accelerators_are_listed(run: Any, tmp_path: Path) -> None:
     listed = json.loads(run("accelerators", "--format", "json")[1])
     assert listed["accelerators"]["h100-80gb"]["memoryGiB"] == 79.18
     assert run("accelerators", "--cloud", "azure")[0] == 2
+
+
+def test_findings_for_rules(tmp_path: Path) -> None:
+    from specdec import manifests
+    from specdec.plan.findings import engine_findings
+
+    def codes(*arguments: str, **rest: Any) -> list[str]:
+        file = manifest(tmp_path, *arguments, **rest)
+        (engine,) = manifests.engines(manifests.parse(Path(file).read_text(), file))
+        return [f.code for f in engine_findings(engine)]
+
+    assert codes(LLAMA, "--max-model-len=8192") == []
+    assert codes("--model=meta-llama/Llama-3.1-70B-Instruct") == ["SD320"]
+    assert codes("--model=meta-llama/Llama-3.1-70B-Instruct", accelerator=None) == []
+    assert codes("--model=/models/unknown") == []
+    assert codes(LLAMA, "--tensor-parallel-size=3", gpus=3) == ["SD321"]

@@ -62,7 +62,7 @@ def _tests_of(owner: str, directory: Path) -> str:
 
 
 def is_noticed(copy: Copy, tool: str, mutant: Mutant) -> bool:
-    """Runs what tests there are for the guard's owner on the mutant. `copy` is initialised, and is as before afterwards."""
+    """Runs what tests there are for the guard's owner on the mutant. `copy` is as before afterwards."""
     module = copy.terraform / mutant.module
     source, tests = module / mutant.file, module / "tests"
     original = source.read_text()

@@ -1,7 +1,8 @@
 """The EKS root applies against a server that speaks AWS's protocols, plans nothing more, and leaves nothing behind.
 
-moto has no add-ons, access entries, pod identities or placement groups, so those are switched off here and tested with a
-mocked provider; and it keeps no access configuration of a cluster, which is why a change there is ignored."""
+moto has no add-ons, access entries, pod identities or placement groups, so those are switched off here and tested with
+a mocked provider. It keeps no access configuration and no update settings, and it invents SSH access and tags, which is
+why changes of these alone are ignored."""
 
 from __future__ import annotations
 
@@ -27,13 +28,41 @@ provider "aws" {
 }
 """
 
-CLUSTER = """
+# What moto does not give back as it was told. Terraform merges an override into the resource of the same name.
+OVERRIDES = {
+    "modules/eks-cluster": """
 resource "aws_eks_cluster" "this" {
   lifecycle {
     ignore_changes = [access_config]
   }
 }
-"""
+
+resource "aws_launch_template" "cpu" {
+  lifecycle {
+    ignore_changes = [tag_specifications]
+  }
+}
+
+resource "aws_eks_node_group" "cpu" {
+  lifecycle {
+    ignore_changes = [scaling_config[0].desired_size, remote_access, update_config]
+  }
+}
+""",
+    "modules/eks-gpu-pool": """
+resource "aws_launch_template" "this" {
+  lifecycle {
+    ignore_changes = [tag_specifications]
+  }
+}
+
+resource "aws_eks_node_group" "this" {
+  lifecycle {
+    ignore_changes = [scaling_config[0].desired_size, remote_access, update_config]
+  }
+}
+""",
+}
 
 VALUES = """
 region             = "us-east-1"
@@ -90,7 +119,8 @@ def test_eks_applies_plans_nothing_more_and_leaves_nothing(copy: Copy, one_tool:
     (root / "backend_override.tf").write_text(BACKEND)
     (root / "providers_override.tf").write_text(PROVIDER)
     (root / "moto.tfvars").write_text(VALUES)
-    (copy.terraform / "modules/eks-cluster/moto_override.tf").write_text(CLUSTER)
+    for module, text in OVERRIDES.items():
+        (copy.terraform / module / "moto_override.tf").write_text(text)
     copy.environment = copy.environment | aws
     copy.run(one_tool, "eks", "init", "-input=false", "-no-color")
     if is_stand_in(copy, "eks"):

@@ -58,5 +58,6 @@ def test_a_key_that_the_chart_lacks_is_found() -> None:
 def outputs(log: str) -> dict[str, Any]:
     """Outputs of the last run in the JSON log of `terraform test -json -verbose`."""
     states = [json.loads(line) for line in log.splitlines() if '"test_state"' in line]
-    found = states[-1]["test_state"]
-    return {name: output["value"] for name, output in found["values"]["outputs"].items()}
+    last = states[-1]["test_state"]
+    # OpenTofu puts them under "values", as `show -json` does.
+    return {name: output["value"] for name, output in last.get("values", last)["outputs"].items()}

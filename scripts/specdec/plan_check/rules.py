@@ -29,7 +29,7 @@ def check(plan: Plan, *, allow_gpu_pool_replacement: bool = False, allow: Iterab
     if allow_gpu_pool_replacement or plan.variables.get("allow_gpu_pool_replacement") is True:
         # Replaced on purpose, a pool's driver and taint may change too.
         allowed |= {"SD801", "SD802", "SD803"}
-    findings = []
+    findings: list[Finding] = []
     for change in plan.changes:
         found = [*_gpu_pool(plan, change), *_cluster(plan, change)]
         # What is so already is for the reviewer; what the plan makes so stops it.

@@ -11,7 +11,7 @@ resource "google_container_cluster" "this" {
 
   min_master_version  = var.min_version
   deletion_protection = var.deletion_protection
-  resource_labels     = var.resource_labels
+  resource_labels     = merge({ managed-by = "terraform" }, var.resource_labels)
 
   # The pools are resources of their own; this one exists for the minutes of the cluster's creation.
   remove_default_node_pool = true
@@ -137,6 +137,10 @@ resource "google_container_cluster" "this" {
     shielded_instance_config {
       enable_secure_boot          = true
       enable_integrity_monitoring = true
+    }
+
+    workload_metadata_config {
+      mode = "GKE_METADATA"
     }
   }
 

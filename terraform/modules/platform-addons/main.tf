@@ -104,6 +104,13 @@ resource "helm_release" "prometheus" {
       }
     }
   })]
+
+  lifecycle {
+    precondition {
+      condition     = !var.managed_prometheus
+      error_message = "Managed collection and a Prometheus in the cluster would scrape everything twice: choose one."
+    }
+  }
 }
 
 resource "helm_release" "gateway_api" {

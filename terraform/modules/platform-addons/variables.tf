@@ -82,11 +82,6 @@ variable "managed_prometheus" {
   description = "The cluster collects metrics by itself (GKE)."
   type        = bool
   default     = false
-
-  validation {
-    condition     = !(var.managed_prometheus && var.prometheus.enabled)
-    error_message = "Managed collection and a Prometheus in the cluster would scrape everything twice: choose one."
-  }
 }
 
 variable "gateway_api" {

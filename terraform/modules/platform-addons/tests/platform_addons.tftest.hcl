@@ -119,7 +119,7 @@ run "refuses_two_collectors" {
     managed_prometheus = true
     prometheus         = { enabled = true }
   }
-  expect_failures = [var.managed_prometheus]
+  expect_failures = [helm_release.prometheus]
 }
 
 run "refuses_a_keda_that_moves" {

@@ -102,10 +102,26 @@ def _matches(labels: dict[str, Any], rule: dict[str, Any]) -> bool:
     return False
 
 
+# Taints that Kubernetes sets by itself, as what they say of the node.
+CONDITIONS = {
+    "node.kubernetes.io/not-ready": "it is not Ready",
+    "node.kubernetes.io/unreachable": "it does not answer",
+    "node.kubernetes.io/unschedulable": "it is cordoned",
+    "node.kubernetes.io/memory-pressure": "its memory is nearly full",
+    "node.kubernetes.io/disk-pressure": "its disk is nearly full",
+    "node.kubernetes.io/pid-pressure": "it has too many processes",
+}
+
+
+def taint_text(taint: dict[str, Any]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"taint {taint['key']}{value}:{taint['effect']} is not tolerated"
+
+
 def _taints(node: Object, spec: dict[str, Any]) -> list[str]:
     tolerations = [mapping(toleration) for toleration in sequence(spec.get("tolerations"))]
     reasons = [
-        f"taint {taint['key']}{'=' + taint['value'] if taint.get('value') else ''}:{taint['effect']} is not tolerated"
+        CONDITIONS.get(taint["key"], taint_text(taint))
         for taint in sequence(mapping(node.get("spec")).get("taints"))
         if taint.get("effect") in ("NoSchedule", "NoExecute") and not any(tolerates(t, taint) for t in tolerations)
     ]
@@ -142,6 +158,8 @@ def fix_for(template: PodTemplate, found: Sequence[list[str]]) -> str:
     nearest = min(found, key=len, default=[])
     if len(nearest) == 1 and "not tolerated" in nearest[0]:
         return "tolerate that taint in the values, or take it off the node"
+    if nearest and all(reason in CONDITIONS.values() for reason in nearest):
+        return "kubectl describe node says why; bring it back"
     if len(nearest) == 1 and nearest[0].startswith("label "):
         return f"label the node ({nearest[0].split()[1]}), or set another accelerator in the values"
     wants = ", ".join(f"{human(name, amount)} {name}" for name, amount in sorted(template.requests.items()))

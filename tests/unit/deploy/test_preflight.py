@@ -132,8 +132,9 @@ def test_a_secret_that_the_manifests_bring_need_not_be_there(api: ApiServer, clu
         ),
         ({"taints": [{"key": "gone", "effect": "NoExecute"}]}, "taint gone:NoExecute is not tolerated"),
         ({"unschedulable": True}, "it is cordoned"),
+        ({"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}]}, "it does not answer"),
     ],
-    ids=["too few GPUs", "no label", "another GPU", "taint", "taint of eviction", "cordoned"],
+    ids=["too few GPUs", "no label", "another GPU", "taint", "taint of eviction", "cordoned", "dead node"],
 )
 def test_a_pod_that_no_node_admits_is_an_error_with_the_reason(
     api: ApiServer, cluster: Cluster, change: dict[str, Any], reason: str

@@ -57,10 +57,12 @@ def plan(
 
     for value, name in ((input_len, "--input-len"), (output_len, "--output-len"), (concurrency, "--concurrency")):
         positive(value, name)
+    accepted, times = measured(acceptance, benchmark)
     wishes = Wishes(
         load=Load(input_len, output_len),
         task=task,
-        acceptance=measured_acceptance(acceptance, benchmark),
+        acceptance=accepted,
+        times=times,
         concurrency=concurrency,
         prefix_hits=share(prefix_hits, "--prefix-hits"),
         cloud=cloud,
@@ -89,16 +91,16 @@ def plan(
     return 0 if all(d["fits"] for d in documents) else 1
 
 
-def measured_acceptance(text: str | None, benchmark: Path | None) -> Any:
+def measured(text: str | None, benchmark: Path | None) -> tuple[Any, tuple[tuple[int, int, float], ...]]:
+    """Acceptance and times, from the command line or from a benchmark; (None, ()) where neither is given."""
     from specdec.plan import acceptance, calibrate
 
     if text and benchmark:
-        raise SpecdecError(
-            "--acceptance and --benchmark say the same thing twice", code="usage", fix="give one of them"
-        )
-    if text:
-        return acceptance.parse(text)
-    return calibrate.from_benchmark(benchmark)[0] if benchmark else None
+        raise SpecdecError("--acceptance and --benchmark say the same twice", code="usage", fix="give one of them")
+    if benchmark:
+        accepted, times = calibrate.from_benchmark(benchmark)
+        return accepted, tuple(times)
+    return (acceptance.parse(text) if text else None), ()
 
 
 def show(documents: list[dict[str, Any]], format: PlanFormat, file: Path | None) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from specdec import facts
 from specdec.facts import Version, version_key
 
 UTILISATION: list[dict[str, Any]] = [
@@ -52,6 +53,12 @@ CHUNKED_PREFILL_V0_FROM = 32768
 BLOCK_SIZE = 16
 
 
+def rows(key: str, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The table of engines.yaml's `defaults` where it has one, else the one here."""
+    told = facts.engines().get("defaults")
+    return told[key] if isinstance(told, dict) and isinstance(told.get(key), list) else own
+
+
 @dataclass(frozen=True)
 class Batching:
     seqs: int
@@ -74,14 +81,14 @@ def lookup(
 
 
 def utilisation(version: Version, runner: str) -> float:
-    return float(lookup(UTILISATION, version, runner)["value"])
+    return float(lookup(rows("utilisation", UTILISATION), version, runner)["value"])
 
 
 def batching(version: Version, runner: str, gpu: str, gib: float, max_model_len: int) -> Batching:
     """Sequences and tokens of one step. V0 without chunked prefill (below 32k) takes a whole prompt in one step."""
     if gpu == "cpu":
         return Batching(CPU_BATCHING["seqs"], CPU_BATCHING["tokens"])
-    row = lookup(BATCHING, version, runner, gpu, gib)
+    row = lookup(rows("batching", BATCHING), version, runner, gpu, gib)
     tokens = row["tokens"]
     if runner == "v0" and max_model_len <= CHUNKED_PREFILL_V0_FROM:
         tokens = max(tokens, max_model_len)
@@ -89,19 +96,19 @@ def batching(version: Version, runner: str, gpu: str, gib: float, max_model_len:
 
 
 def graphs_inside(version: Version, runner: str) -> bool:
-    return bool(lookup(GRAPHS_INSIDE, version, runner)["value"])
+    return bool(lookup(rows("graphsInside", GRAPHS_INSIDE), version, runner)["value"])
 
 
 def sampler(version: Version, runner: str) -> str:
-    return str(lookup(SAMPLER, version, runner)["value"])
+    return str(lookup(rows("sampler", SAMPLER), version, runner)["value"])
 
 
 def non_torch(version: Version, runner: str) -> str:
-    return str(lookup(NON_TORCH, version, runner)["value"])
+    return str(lookup(rows("nonTorch", NON_TORCH), version, runner)["value"])
 
 
 def hybrid_kv(version: Version, runner: str) -> bool:
-    return runner != "v0" and bool(lookup(HYBRID_KV, version, runner)["value"])
+    return runner != "v0" and bool(lookup(rows("hybridKv", HYBRID_KV), version, runner)["value"])
 
 
 def captured_sizes(seqs: int) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import statistics
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specdec import facts
@@ -37,6 +38,7 @@ class Wishes:
     acceptance   measured, or None for an assumption by method and task
     concurrency  requests at once on one engine that K is chosen for
     sale         dollars that a million output tokens are sold for
+    times        measured (requests at once, K, ms a token): those without speculation set the time scale
     """
 
     load: Load = field(default_factory=Load)
@@ -50,8 +52,7 @@ class Wishes:
     provisioning: str | None = None
     dollars_per_hour: float | None = None
     sale: float | None = None
-    scale: float = 1.0
-    measured: bool = False
+    times: tuple[tuple[int, int, float], ...] = ()
 
 
 def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, Any]:
@@ -95,7 +96,8 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
 def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[str, Any]:
     """Speed, K and cost. An engine that does not fit is planned as if it did: to see what a fitting one would bring."""
     setup = planned.setup
-    engine = speed.engine(setup, wishes.load, scale=wishes.scale)
+    engine = speed.engine(setup, wishes.load)
+    engine = replace(engine, scale=time_scale(engine, wishes))
     spec = setup.speculation
     most = serving.capacity(engine, verdict.memory) or setup.max_num_seqs
     accepted = (wishes.acceptance or assumed(spec.method, wishes.task)) if spec else None
@@ -133,6 +135,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
         "crossover_batch": choice.crossover if choice else None,
         "acceptance": acceptance_document(engine, accepted, static) if accepted else None,
         "when_the_kv_cache_is_full": preemption(engine, verdict, wishes),
+        "time_scale": round(engine.scale, 4),
         "cost": None,
     }
     if claim := claim_about(setup):
@@ -141,6 +144,12 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
     if found:
         out["cost"] = cost_document(found, curve, planned, wishes)
     return out
+
+
+def time_scale(engine: Engine, wishes: Wishes) -> float:
+    """Measured over computed time without speculation, the median over what was measured; 1 where nothing was."""
+    ratios = [ms / engine.baseline_ms(batch) for batch, k, ms in wishes.times if k == 0]
+    return statistics.median(ratios) if ratios else 1.0
 
 
 def schedule_allowed(setup: Setup) -> bool:

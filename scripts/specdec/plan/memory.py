@@ -131,7 +131,9 @@ def sampling_peak(setup: Setup, size: int, rank: int) -> float:
         defaults.sampler(setup.release, setup.runner)
     ]
     seqs = min(setup.max_num_seqs, setup.max_num_batched_tokens)
-    return seqs * setup.target.vocab * (4 * copies + size)
+    # Beside a draft the rejection sampler's dummy run holds a second row of logits for each sequence.
+    logits = 2 if setup.speculation and setup.runner == "v1" else 1
+    return seqs * setup.target.vocab * (4 * copies + logits * size)
 
 
 def non_torch(setup: Setup) -> float:

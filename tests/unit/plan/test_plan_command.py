@@ -309,3 +309,21 @@ def test_findings_for_rules(tmp_path: Path) -> None:
     assert codes("--model=meta-llama/Llama-3.1-70B-Instruct", accelerator=None) == []
     assert codes("--model=/models/unknown") == []
     assert codes(LLAMA, "--tensor-parallel-size=3", gpus=3) == ["SD321"]
+
+
+def test_a_benchmark_sets_acceptance_and_the_time_scale(run: Any, tmp_path: Path) -> None:
+    file = manifest(tmp_path, LLAMA, f"--speculative-config={EAGLE3}", "--max-model-len=2048")
+    plain = json.loads(run("plan", file, "--format", "json")[1])
+    base = next(r["tpot_ms"] for r in plain["speed"] if r["arm"] == "baseline" and r["batch"] == 16)
+    arms = [
+        {"concurrency": 16, "k": 0, "tpot_ms": 2 * base},
+        {"concurrency": 16, "k": 3, "tpot_ms": base, "acceptance_by_position": [0.8, 0.6, 0.5]},
+    ]
+    result = tmp_path / "bench.json"
+    result.write_text(json.dumps({"schema_version": 1, "arms": arms}))
+    doc = json.loads(run("plan", file, "--benchmark", str(result), "--format", "json")[1])
+    assert doc["time_scale"] == pytest.approx(2, rel=1e-3)
+    assert doc["acceptance"]["by_position"][:3] == [0.8, 0.6, 0.5]
+    assert doc["acceptance"]["source"] == "measured: bench.json"
+    result.write_text("{}")
+    assert run("plan", file, "--benchmark", str(result))[0] == 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the reference part of every README.md under terraform/ from the module's descriptions, in terraform-docs' form.
+"""Writes the reference part of every README.md under terraform/ from a module's descriptions, in terraform-docs' form.
 
 terraform/tools/readme.py            renew them
 terraform/tools/readme.py --check    exit 1 where one is not up to date

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 from conftest import MODULES, TERRAFORM, Copy
@@ -83,3 +85,12 @@ def test_states_of_cluster_and_platform_are_separate_and_remote() -> None:
     providers = (TERRAFORM / "platform/providers.tf").read_text()
     assert "exec" in providers
     assert not re.search(r"\btoken\s*=\s*data\.", providers)
+
+
+def test_readmes_are_up_to_date() -> None:
+    result = subprocess.run(
+        [sys.executable, str(TERRAFORM / "tools/readme.py"), "--check"], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    documented = {str(readme.parent.relative_to(TERRAFORM)) for readme in TERRAFORM.rglob("README.md")}
+    assert documented >= set(MODULES)

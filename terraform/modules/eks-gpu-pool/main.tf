@@ -9,7 +9,7 @@ locals {
   gpus        = local.machine.count
 
   # Bytes of the instance store in GiB; disks are sold by 1e9 bytes.
-  storage_gib = floor(local.machine.instanceStore.count * local.machine.instanceStore.sizeGB * 1e9 / pow(1024, 3))
+  storage_gib = floor(local.machine.instanceStore.count * local.machine.instanceStore.sizeGB * pow(10, 9) / pow(1024, 3))
 
   # Network cards with an EFA each. source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
   efa_cards = lookup({

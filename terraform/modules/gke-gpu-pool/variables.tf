@@ -20,12 +20,12 @@ variable "region" {
 }
 
 variable "name" {
-  description = "Beginning of the pool's name. Terraform appends 26 characters, so that a replacement can be made before the old pool goes; GKE allows 40 in all."
+  description = "Beginning of the pool's name. Terraform appends 27 characters, so that a replacement can be made before the old pool goes; GKE allows 40 in all."
   type        = string
 
   validation {
-    condition     = can(regex("^[a-z]([a-z0-9-]{0,13})$", var.name))
-    error_message = "A pool's name has at most 14 characters: lower-case letters, digits and hyphens, a letter first (GKE allows 40, of which Terraform's suffix takes 26)."
+    condition     = can(regex("^[a-z]([a-z0-9-]{0,12})$", var.name))
+    error_message = "A pool's name has at most 13 characters: lower-case letters, digits and hyphens, a letter first (GKE allows 40, of which a hyphen and Terraform's suffix take 27)."
   }
 }
 

@@ -394,7 +394,7 @@ run "refuses_an_unknown_way_to_buy" {
 run "refuses_a_long_name" {
   command = plan
   variables {
-    name = "h100-80gb-us-central1"
+    name = "h100-80gb-us-c"
   }
   expect_failures = [var.name]
 }

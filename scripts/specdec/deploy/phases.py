@@ -49,6 +49,9 @@ HOPELESS = re.compile(
 )
 
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
 def phase_of(lines: Sequence[str]) -> str | None:
     """The latest phase that the log shows, None when it shows none."""
     for line in reversed(lines):
@@ -66,8 +69,8 @@ def last_line(lines: Sequence[str]) -> str | None:
 
 
 def plain(line: str) -> str:
-    """A log line without process, level, date and place."""
-    return PREFIX.sub("", line, count=1).strip()
+    """A log line without colour, process, level, date and place."""
+    return PREFIX.sub("", COLOUR.sub("", line), count=1).strip()
 
 
 def causes(lines: Sequence[str], limit: int = 4) -> list[str]:

@@ -111,6 +111,8 @@ def doing(pod: Object, events: Sequence[Object], logs: Logs) -> str:
             return f"{entry['name']}: {line}" if line else entry["name"]
     running = [entry for entry in main if "running" in mapping(entry.get("state"))]
     for entry in running:
+        if not entry.get("ready") and engine_of(pod) == "router":
+            return "waiting for an engine"
         if not entry.get("ready"):
             lines = logs(name, entry["name"], False)
             return phases.phase_of(lines) or phases.last_line(lines) or "starting"
@@ -192,4 +194,4 @@ def _killed_by_probe(container: str, events: Sequence[Object]) -> str | None:
 
 def tail(lines: Sequence[str], count: int = 8) -> list[str]:
     """The last lines that hold anything."""
-    return [line.rstrip() for line in lines if line.strip()][-count:]
+    return [phases.COLOUR.sub("", line).rstrip() for line in lines if line.strip()][-count:]

@@ -83,5 +83,10 @@ def test_a_download_that_failed_may_be_tried_again() -> None:
     assert not phases.hopeless(["OSError: We couldn't connect to 'https://huggingface.co' to load the files"])
 
 
+def test_colours_of_a_log_are_not_shown() -> None:
+    line = "\x1b[2m2026-11-29 14:28:47\x1b[0m \x1b[32m INFO\x1b[0m no worker yet"
+    assert phases.last_line([line]) == "2026-11-29 14:28:47  INFO no worker yet"
+
+
 def test_the_last_line_comes_without_the_engines_prefix() -> None:
     assert phases.last_line([P + "[loader.py:1] fetching  3 of 9 files", "", "   "]) == "fetching  3 of 9 files"

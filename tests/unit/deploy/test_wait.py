@@ -123,6 +123,16 @@ def test_a_pod_is_followed_from_scheduling_to_ready(api: ApiServer, cluster: Clu
     assert pods.seconds_to_ready(done[0]) == 41
 
 
+def test_a_router_that_runs_waits_for_its_engines(api: ApiServer, cluster: Cluster) -> None:
+    workload(api)
+    pod(api, **engine({"running": {}}))
+    labels = api.objects["/api/v1/namespaces/ai-inference/pods/speculative-0"]["metadata"]["labels"]
+    del labels["vllm-speculative/engine"]
+    labels["app.kubernetes.io/component"] = "router"
+    _, _, states = wait.Waiter(cluster, pod_templates(parse(SET, "x"))).look()
+    assert [state.phase for state in states] == ["waiting for an engine"]
+
+
 def test_pods_that_run_already_are_done_at_the_first_look(api: ApiServer, cluster: Cluster) -> None:
     workload(api, ready=1)
     pod(api, **READY)

@@ -81,6 +81,7 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
         "max_num_batched_tokens": setup.max_num_batched_tokens,
         "ranks": [rank_document(r) for r in mem.ranks],
         "deciding_rank": mem.least,
+        "overhead_model": "the profiling run of this engine version, constants fitted to engine logs; no flat allowance",
         "kv_bytes_per_token": round(mem.kv_bytes_per_token),
         "kv_cache_tokens": mem.kv_cache_tokens,
         "max_concurrency": round(mem.max_concurrency, 2),
@@ -90,6 +91,7 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
     if taken := draft_cost(setup, verdict):
         out["draft_cost"] = taken
     out |= speed_document(planned, verdict, wishes)
+    out["warnings"] = [{"code": code, "message": message} for code, message in planned.warnings]
     return out
 
 
@@ -143,6 +145,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
     found = find_price(planned, wishes, out)
     if found:
         out["cost"] = cost_document(found, curve, planned, wishes)
+        planned.warnings += disk_findings(setup, found)
     return out
 
 
@@ -224,6 +227,30 @@ def find_price(planned: Planned, wishes: Wishes, out: dict[str, Any]) -> Price |
         return None
 
 
+def disk_findings(setup: Setup, found: Price) -> list[tuple[str, str]]:
+    """Whether the machine's local disks hold the checkpoints: one copy for all engines of the machine, a tenth kept free."""
+    shape = facts.machines()[found.cloud][found.machine]
+    local, store = shape.get("localSSD"), shape.get("instanceStore")
+    gib = local["count"] * local["sizeGiB"] if local else store["count"] * store["sizeGB"] * 1e9 / GIB if store else 0.0
+    need = files_bytes(setup) / GIB
+    if need <= gib * 0.9:
+        return []
+    return [
+        (
+            "SD334",
+            f"the checkpoints take {need:.0f} GiB and {found.machine} has {gib:.0f} GiB of local disk, a tenth of it kept free",
+        )
+    ]
+
+
+def files_bytes(setup: Setup) -> int:
+    """Bytes of all files that the engine downloads."""
+    total = checkpoint_bytes(setup.target)
+    if setup.speculation and setup.speculation.draft and setup.speculation.method != "mtp":
+        total += checkpoint_bytes(setup.speculation.draft)
+    return total
+
+
 def cost_document(found: Price, curve: list[Point], planned: Planned, wishes: Wishes) -> dict[str, Any]:
     per_million: dict[int, dict[str, Any]] = {}
     for p in curve:
@@ -270,10 +297,7 @@ def rank_document(rank: Rank) -> dict[str, Any]:
 
 def startup_seconds(setup: Setup) -> int:
     """Seconds from start to ready with cold files: bytes of both at a slow disk's speed, compilation, graphs."""
-    total = checkpoint_bytes(setup.target)
-    if setup.speculation and setup.speculation.draft and setup.speculation.method != "mtp":
-        total += checkpoint_bytes(setup.speculation.draft)
-    return round(total / (LOAD_GBS * 1e9)) + START_SECONDS
+    return round(files_bytes(setup) / (LOAD_GBS * 1e9)) + START_SECONDS
 
 
 def draft_cost(setup: Setup, verdict: Verdict) -> dict[str, Any] | None:

@@ -285,3 +285,35 @@ def test_a_model_that_nobody_knows() -> None:
     with pytest.raises(SpecdecError) as error:
         catalogue.load("/nowhere/model")
     assert error.value.code == "unknown-model"
+
+
+@pytest.mark.parametrize(
+    ("method", "draft", "own", "left"),
+    [
+        ("ngram", None, False, 1.85),
+        ("eagle3", "nm-testing/EAGLE3-LLaMA3.1-Instruct-8B-converted", False, 1.02),
+        ("eagle3", "nm-testing/EAGLE3-LLaMA3.1-Instruct-8B-converted", True, -0.01),
+        ("draft_model", "meta-llama/Llama-3.2-1B-Instruct", False, -0.57),
+    ],
+)
+def test_the_same_card_under_an_allowance_of_2_3_gib_and_5_percent(
+    setup: Callable[..., Setup], method: str, draft: str | None, own: bool, left: float
+) -> None:
+    """Another tool's rule, from the planner's weights: the verdict hangs on the overhead, so the plan names its own."""
+    s = setup(LLAMA_8B, method=method, draft=draft, gib=22.06, utilisation=0.90, max_model_len=8192)
+    spec = s.speculation
+    assert spec is not None
+    target, head = weights_gib(s), 0.0
+    if spec.draft is not None:
+        model = with_embedding(spec.draft) if own else spec.draft
+        head = (rank_weights(model, FORMATS["none"], 1) - rotary_bytes(model, 2)) / GIB
+    assert 0.90 * 22.06 - 1.05 * (target + head) - FLAT_OVERHEAD == pytest.approx(left, abs=0.006)
+
+
+def test_local_disks_that_do_not_hold_the_checkpoints(setup: Callable[..., Setup]) -> None:
+    from specdec.plan import cost
+    from specdec.plan.document import disk_findings
+
+    machine = cost.price("a100-80gb", 1, machine="a2-ultragpu-1g")
+    assert [code for code, _ in disk_findings(setup("Qwen/Qwen3-235B-A22B"), machine)] == ["SD334"]
+    assert disk_findings(setup(LLAMA_70B, method="draft_model", draft=LLAMA_8B), machine) == []

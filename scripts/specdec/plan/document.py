@@ -81,7 +81,7 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
         "max_num_batched_tokens": setup.max_num_batched_tokens,
         "ranks": [rank_document(r) for r in mem.ranks],
         "deciding_rank": mem.least,
-        "overhead_model": "the profiling run of this engine version, constants fitted to engine logs; no flat allowance",
+        "overhead_model": "the profiling run of this engine version, fitted to engine logs; no flat allowance",
         "kv_bytes_per_token": round(mem.kv_bytes_per_token),
         "kv_cache_tokens": mem.kv_cache_tokens,
         "max_concurrency": round(mem.max_concurrency, 2),
@@ -228,19 +228,15 @@ def find_price(planned: Planned, wishes: Wishes, out: dict[str, Any]) -> Price |
 
 
 def disk_findings(setup: Setup, found: Price) -> list[tuple[str, str]]:
-    """Whether the machine's local disks hold the checkpoints: one copy for all engines of the machine, a tenth kept free."""
+    """Whether the machine's local disks hold the checkpoints: one copy a machine, a tenth kept free."""
     shape = facts.machines()[found.cloud][found.machine]
     local, store = shape.get("localSSD"), shape.get("instanceStore")
     gib = local["count"] * local["sizeGiB"] if local else store["count"] * store["sizeGB"] * 1e9 / GIB if store else 0.0
     need = files_bytes(setup) / GIB
     if need <= gib * 0.9:
         return []
-    return [
-        (
-            "SD334",
-            f"the checkpoints take {need:.0f} GiB and {found.machine} has {gib:.0f} GiB of local disk, a tenth of it kept free",
-        )
-    ]
+    text = f"the checkpoints take {need:.0f} GiB, {found.machine} has {gib:.0f} GiB of local disk, a tenth kept free"
+    return [("SD334", text)]
 
 
 def files_bytes(setup: Setup) -> int:

@@ -1,4 +1,4 @@
-"""What a person does with the local environment, in this order: deploy, look, upgrade under load, roll back, take down."""
+"""What a person does with the local environment, in this order: deploy, upgrade under load, roll back, take down."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_one_command_deploys_a_pair_that_drafts_and_is_faster(deployment: dict[s
     assert measured["ratio"] > 1.3
 
 
-def test_a_second_deploy_finds_the_pods_running_and_changes_nothing(deployment: dict[str, Any], cluster: Cluster) -> None:
+def test_a_second_deploy_finds_the_pods_running_and_changes_nothing(cluster: Cluster) -> None:
     pods = {pod["metadata"]["uid"] for pod in cluster.pods({"app.kubernetes.io/instance": RELEASE})}
     started = time.monotonic()
     again = specdec("deploy", "local")
@@ -49,7 +49,8 @@ def test_a_second_deploy_finds_the_pods_running_and_changes_nothing(deployment: 
     assert {pod["metadata"]["uid"] for pod in cluster.pods({"app.kubernetes.io/instance": RELEASE})} == pods
 
 
-def test_status_and_smoke_agree_that_it_speculates(deployment: dict[str, Any]) -> None:
+@pytest.mark.usefixtures("deployment")
+def test_status_and_smoke_agree_that_it_speculates() -> None:
     status = specdec("status", "local")
     assert status["healthy"], status["reasons"]
     assert {engine["name"]: engine["speculation"] for engine in status["engines"]} == {
@@ -62,11 +63,13 @@ def test_status_and_smoke_agree_that_it_speculates(deployment: dict[str, Any]) -
     }
 
 
-def test_smoke_notices_when_speculation_is_expected_off_and_is_on(deployment: dict[str, Any]) -> None:
+@pytest.mark.usefixtures("deployment")
+def test_smoke_notices_when_speculation_is_expected_off_and_is_on() -> None:
     assert run("specdec", "smoke", "local", "--speculation", "off", check=False).returncode == 1
 
 
-def test_a_typo_and_a_missing_namespace_change_nothing(deployment: dict[str, Any]) -> None:
+@pytest.mark.usefixtures("deployment")
+def test_a_typo_and_a_missing_namespace_change_nothing() -> None:
     revision = helm("list", "--output", "json")
     typo = run("specdec", "deploy", "local", "--set", "speculative.numToken=3", check=False)
     assert typo.returncode == 2
@@ -81,14 +84,17 @@ def test_a_typo_and_a_missing_namespace_change_nothing(deployment: dict[str, Any
 def test_an_upgrade_of_k_under_four_streams_loses_no_token_and_rolls_back(cluster: Cluster) -> None:
     """Plain Helm, as the README of the chart says, with two engines so that one serves while the other restarts."""
     extra = local.values_file()
-    settings = ["-f", str(VALUES), *(["-f", str(extra)] if extra else []), "--set", "engine.replicas=2,baseline.enabled=false"]
+    files = ["-f", str(VALUES), *(["-f", str(extra)] if extra else [])]
+    settings = [*files, "--set", "engine.replicas=2,baseline.enabled=false"]
     helm("upgrade", "--install", RELEASE, str(CHART), *settings, "--wait", "--timeout", "10m")
     router = cluster.service(f"{RELEASE}-router")
 
     with Load(router, MODEL) as undisturbed:
         pass
     with Load(router, MODEL) as disturbed:
-        helm("upgrade", RELEASE, str(CHART), *settings, "--set", "speculative.numTokens=2", "--wait", "--timeout", "10m")
+        helm(
+            "upgrade", RELEASE, str(CHART), *settings, "--set", "speculative.numTokens=2", "--wait", "--timeout", "10m"
+        )
 
     print(f"undisturbed: {len(undisturbed.tally.answers)} answers, during the upgrade: {len(disturbed.tally.answers)}")
     assert undisturbed.tally.broken == []
@@ -112,7 +118,8 @@ def drafted_tokens(cluster: Cluster) -> set[int]:
     return found
 
 
-def test_a_pair_that_never_agrees_is_slower_with_speculation(deployment: dict[str, Any]) -> None:
+@pytest.mark.usefixtures("deployment")
+def test_a_pair_that_never_agrees_is_slower_with_speculation() -> None:
     result = specdec("deploy", "local", "--set", f"speculative.model.name={local.DISAGREEING_DRAFT}", "--no-smoke")
     measured = result["measurement"]
     print(json.dumps(measured["acceptance_by_position"]), measured["ratio"])

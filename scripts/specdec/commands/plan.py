@@ -50,9 +50,10 @@ def plan(
 ) -> int:
     """Plan memory, speed, K and cost before a GPU is bought. Exit 1 when it does not fit."""
     from specdec.plan.calibrate import positive
-    from specdec.plan.document import Wishes, plan_document
+    from specdec.plan.document import plan_document
     from specdec.plan.inputs import configs_of, engines_of, share
     from specdec.plan.speed import Load
+    from specdec.plan.wishes import Wishes
     from specdec.plan.workloads import plan_input
 
     for value, name in ((input_len, "--input-len"), (output_len, "--output-len"), (concurrency, "--concurrency")):

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from specdec import facts
-from specdec.errors import SpecdecError
-from specdec.plan import choose, cost, kvcache, memory, serving, speed
+from specdec.plan import choose, kvcache, memory, serving, speed
 from specdec.plan.acceptance import Acceptance
 from specdec.plan.checks import pair_findings
 from specdec.plan.claims import claim_about, objections
-from specdec.plan.cost import Price
+from specdec.plan.expense import cost_document, disk_findings, files_bytes, find_price
 from specdec.plan.memory import Rank
 from specdec.plan.serving import Point
 from specdec.plan.setup import Setup
-from specdec.plan.speed import Engine, Load
+from specdec.plan.speed import Engine
 from specdec.plan.tasks import assumed
 from specdec.plan.verdict import Verdict, judge
-from specdec.plan.weights import GIB, checkpoint_bytes
+from specdec.plan.weights import GIB
+from specdec.plan.wishes import Wishes
 from specdec.plan.workloads import Planned
 
 SCHEMA_VERSION = 1
@@ -29,30 +29,6 @@ START_SECONDS = 90  # processes, compilation and graph capture
 
 BATCHES = (1, 16, 64, 128)
 CURVE = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What the plan is for.
-
-    acceptance   measured, or None for an assumption by method and task
-    concurrency  requests at once on one engine that K is chosen for
-    sale         dollars that a million output tokens are sold for
-    times        measured (requests at once, K, ms a token): those without speculation set the time scale
-    """
-
-    load: Load = field(default_factory=Load)
-    task: str = "chat"
-    acceptance: Acceptance | None = None
-    concurrency: int = 50
-    prefix_hits: float = 0.0
-    cloud: str | None = None
-    machine: str | None = None
-    region: str | None = None
-    provisioning: str | None = None
-    dollars_per_hour: float | None = None
-    sale: float | None = None
-    times: tuple[tuple[int, int, float], ...] = ()
 
 
 def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, Any]:
@@ -202,78 +178,6 @@ def preemption(engine: Engine, verdict: Verdict, wishes: Wishes) -> str:
         f"above {fit} requests of {whole} tokens the newest is preempted and its tokens are computed again: "
         f"about {again:.0f} ms of the whole engine each time"
     )
-
-
-def find_price(planned: Planned, wishes: Wishes, out: dict[str, Any]) -> Price | None:
-    """None, with a warning, where nothing was asked for and nothing is known."""
-    setup = planned.setup
-    asked = any((wishes.machine, wishes.region, wishes.provisioning, wishes.dollars_per_hour))
-    if setup.accelerator.key == "cpu" and not asked:
-        return None
-    try:
-        return cost.price(
-            setup.accelerator.key,
-            setup.tp * setup.pp * setup.dp,
-            cloud=wishes.cloud or planned.cloud,
-            machine=wishes.machine,
-            region=wishes.region,
-            provisioning=wishes.provisioning,
-            dollars_per_hour=wishes.dollars_per_hour,
-        )
-    except SpecdecError as error:
-        if asked or error.code != "price-missing":
-            raise
-        out["cost_missing"] = error.message
-        return None
-
-
-def disk_findings(setup: Setup, found: Price) -> list[tuple[str, str]]:
-    """Whether the machine's local disks hold the checkpoints: one copy a machine, a tenth kept free."""
-    shape = facts.machines()[found.cloud][found.machine]
-    local, store = shape.get("localSSD"), shape.get("instanceStore")
-    gib = local["count"] * local["sizeGiB"] if local else store["count"] * store["sizeGB"] * 1e9 / GIB if store else 0.0
-    need = files_bytes(setup) / GIB
-    if need <= gib * 0.9:
-        return []
-    text = f"the checkpoints take {need:.0f} GiB, {found.machine} has {gib:.0f} GiB of local disk, a tenth kept free"
-    return [("SD334", text)]
-
-
-def files_bytes(setup: Setup) -> int:
-    """Bytes of all files that the engine downloads."""
-    total = checkpoint_bytes(setup.target)
-    if setup.speculation and setup.speculation.draft and setup.speculation.method != "mtp":
-        total += checkpoint_bytes(setup.speculation.draft)
-    return total
-
-
-def cost_document(found: Price, curve: list[Point], planned: Planned, wishes: Wishes) -> dict[str, Any]:
-    per_million: dict[int, dict[str, Any]] = {}
-    for p in curve:
-        row = per_million.setdefault(p.batch, {"concurrency": p.batch})
-        dollars = found.per_million(p.tokens_per_second)
-        row[p.arm] = round(dollars, 4)
-        if wishes.sale:
-            row[f"{p.arm}_margin"] = round(1 - dollars / wishes.sale, 4)
-    return {
-        "cloud": found.cloud,
-        "machine": found.machine,
-        "region": found.region,
-        "provisioning": found.provisioning,
-        "machine_dollars_per_hour": found.machine_dollars,
-        "engines_per_machine": found.engines,
-        "engine_dollars_per_hour": round(found.engine_dollars, 4),
-        "price_date": found.date,
-        "price_approximate": found.approximate,
-        "price_source": found.source,
-        "replicas": planned.replicas,
-        "dollars_per_month": round(found.engine_dollars * planned.replicas * 730, 2),
-        "idle": (
-            f"an idle replica costs ${found.engine_dollars:.2f} an hour; at 50 % use every token carries twice its cost"
-        ),
-        "sale_dollars_per_million": wishes.sale,
-        "per_million_output_tokens": list(per_million.values()),
-    }
 
 
 def rank_document(rank: Rank) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from specdec.plan.verdict import fits
 from specdec.plan.weights import FORMATS
 
 if TYPE_CHECKING:
-    from specdec.plan.document import Wishes
+    from specdec.plan.wishes import Wishes
     from specdec.plan.workloads import Planned
 
 LOADS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)

@@ -312,7 +312,7 @@ def test_the_same_card_under_an_allowance_of_2_3_gib_and_5_percent(
 
 def test_local_disks_that_do_not_hold_the_checkpoints(setup: Callable[..., Setup]) -> None:
     from specdec.plan import cost
-    from specdec.plan.document import disk_findings
+    from specdec.plan.expense import disk_findings
 
     machine = cost.price("a100-80gb", 1, machine="a2-ultragpu-1g")
     assert [code for code, _ in disk_findings(setup("Qwen/Qwen3-235B-A22B"), machine)] == ["SD334"]

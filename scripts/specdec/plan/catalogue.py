@@ -25,6 +25,7 @@ def load(name: str, configs: dict[str, Path] | None = None) -> Model:
         folder = Path(name)
     if folder is not None:
         return from_folder(name, folder)
+    name = hub_name(name)
     row = known_row(name)
     if row is not None:
         return from_row(name, row)
@@ -38,6 +39,12 @@ def load(name: str, configs: dict[str, Path] | None = None) -> Model:
         path="engine.model.name",
         fix=(f"did you mean {guess}? Or give" if guess else "give") + f" its config.json: --model-config {name}=DIR",
     )
+
+
+def hub_name(path: str) -> str:
+    """The model that a folder of the Hub's cache holds: .../models--OWNER--NAME/snapshots/COMMIT. Other names stay."""
+    match = re.search(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/", path)
+    return f"{match.group(1)}/{match.group(2)}" if match else path
 
 
 def known_row(name: str) -> dict[str, Any] | None:

@@ -240,3 +240,8 @@ def test_a_checkpoint_with_an_8_bit_cache_and_a_draft_without(setup: Callable[..
 )
 def test_a_quantised_checkpoint_of_a_known_model(model: Callable[[str], Model], name: str, fmt: str) -> None:
     assert weights.stored_format(model(name)).name == fmt
+
+
+def test_a_model_in_a_folder_of_the_hubs_cache(model: Callable[[str], Model]) -> None:
+    path = "/models/hub/models--meta-llama--Llama-3.1-8B-Instruct/snapshots/0e9e39f249a16976918f6564b8830bc894c89659"
+    assert model(path).name == "meta-llama/Llama-3.1-8B-Instruct"

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-if sys.version_info < (3, 11):
+if sys.version_info < (3, 11):  # noqa: UP036 - an older Python gets here, and should be told
     sys.exit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=python3.12 ...")
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 

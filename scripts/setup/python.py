@@ -84,7 +84,7 @@ def environment_step(name: str, folder: Path, requirements: tuple[Path, ...], gi
         inputs = (*inputs, REPO / "pyproject.toml")
 
     def run(work: Work) -> None:
-        # Afresh each time: a package that an interruption left half installed looks installed. uv's cache makes it cheap.
+        # Afresh: a package that an interruption left half installed looks installed. uv's cache makes it quick.
         uv(work, "venv", "--clear", "--python", sys.executable, folder)
         for file in requirements:
             uv(work, "pip", "install", "--python", folder, "--require-hashes", "--no-deps", "-r", file)

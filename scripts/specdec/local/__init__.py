@@ -85,7 +85,7 @@ def ensure(env: Environment | None, report: Report) -> Path | str:
         raise SpecdecError(
             "a local cluster needs root on Linux, or Docker with kind",
             code="no-local-cluster",
-            fix="run as root; or start Docker, install kind and pull its node image; or name a cluster: KUBECONTEXT=...",
+            fix="run as root; or start Docker, with kind and its node image; or name a cluster: KUBECONTEXT=...",
         )
     set_up(report, "cluster", "engine")
     return Path(script("up", report))
@@ -147,7 +147,10 @@ def script(name: str, report: Report) -> str:
 def set_up(report: Report, *groups: str) -> None:
     """Brings these groups of scripts/setup up to date; quick when they are."""
     command = [os.environ.get("PYTHON", "python3"), str(REPO / "scripts" / "setup"), *groups]
+    lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        lines = [line.rstrip() for line in process.stdout or () if not report(line.rstrip())]
+        for line in process.stdout or ():
+            lines.append(line.rstrip())
+            report(line.rstrip())
     if process.returncode:
         raise SpecdecError("\n".join(lines[-20:]) or "set-up failed", code="setup", fix="repeat to resume")

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-NODE = ipaddress.ip_network("10.245.0.1/32")  # the API server's and the node's own address
-PODS = ipaddress.ip_network("10.244.0.0/16")
-SERVICES = ipaddress.ip_network("10.96.0.0/16")
+NODE = ipaddress.IPv4Network("10.245.0.1/32")  # the API server's and the node's own address
+PODS = ipaddress.IPv4Network("10.244.0.0/16")
+SERVICES = ipaddress.IPv4Network("10.96.0.0/16")
 PORTS = {
     2379: "etcd",
     2380: "etcd",
@@ -34,7 +34,10 @@ SOCKET_PATH_LIMIT = 107  # bytes, sun_path in unix(7)
 
 @dataclass
 class Machine:
-    """What was seen on the machine. `listening`: lines of `ss -Hltnp`. `routes`: destinations. `chains`: iptables-save."""
+    """What was seen on the machine.
+
+    `listening`: lines of `ss -Hltnp`; `addresses` and `routes` as `ip` prints them; `chains`: of iptables-save.
+    """
 
     root: bool = True
     linux: bool = True
@@ -58,7 +61,7 @@ def problems(machine: Machine, state: Path) -> list[str]:
     if "cni0" in machine.links or "KUBE-" in machine.chains:
         what = "the interface cni0" if "cni0" in machine.links else "KUBE- chains in iptables"
         found.append(f"another Kubernetes is on this machine ({what}): stop it, or use it: KUBECONTEXT=...")
-    found += network_problems([*machine.addresses, *machine.routes])
+    found += network_problems([*(f"{text.partition('/')[0]}/32" for text in machine.addresses), *machine.routes])
     if machine.free_gib < NEEDED_GIB:
         found.append(f"disk nearly full: {machine.free_gib:.1f} GiB free at {state}, {NEEDED_GIB:.0f} GiB are needed")
     if len(str(state / "run/containerd.sock.ttrpc").encode()) > SOCKET_PATH_LIMIT:
@@ -86,12 +89,12 @@ def network_problems(destinations: Iterable[str]) -> list[str]:
     found = []
     for text in destinations:
         try:
-            network = ipaddress.ip_network(text, strict=False)
+            network = ipaddress.IPv4Network(text, strict=False)
         except ValueError:
             continue
         for ours, use in ((NODE, "node"), (PODS, "pod"), (SERVICES, "service")):
             # A wider network that holds ours loses against our more specific route; a part of ours would not.
-            if network.version == 4 and network.subnet_of(ours):
+            if network.subnet_of(ours):
                 found.append(
                     f"the {use} range {ours} holds {text}, which this machine uses: remove it or use KUBECONTEXT=..."
                 )

@@ -88,8 +88,8 @@ class Copy:
             )
         return result
 
-    def init(self, tool: str, module: str) -> None:
-        result = self.run(tool, module, "init", "-input=false", "-no-color", "-backend=false", check=False)
+    def init(self, tool: str, module: str, backend: str = "false") -> None:
+        result = self.run(tool, module, "init", "-input=false", "-no-color", f"-backend={backend}", check=False)
         if result.returncode:
             if "registry" in result.stderr and "TF_CLI_CONFIG_FILE" not in self.environment:
                 pytest.skip("no provider mirror beside the checkout, and the registry cannot be reached")

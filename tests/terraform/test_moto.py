@@ -122,7 +122,7 @@ def test_eks_applies_plans_nothing_more_and_leaves_nothing(copy: Copy, one_tool:
     for module, text in OVERRIDES.items():
         (copy.terraform / module / "moto_override.tf").write_text(text)
     copy.environment = copy.environment | aws
-    copy.run(one_tool, "eks", "init", "-input=false", "-no-color")
+    copy.init(one_tool, "eks", backend="true")
     if is_stand_in(copy, "eks"):
         pytest.skip("NOT TESTED: the real aws provider is not here, so nothing was applied to moto")
 

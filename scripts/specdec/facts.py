@@ -53,6 +53,11 @@ def engines() -> dict[str, Any]:
     return load(files_dir() / "engines.yaml")
 
 
+def surfaces() -> dict[str, Any]:
+    """surfaces.yaml as it stands: names of every engine version that have no value of the chart's."""
+    return load(files_dir() / "surfaces.yaml")
+
+
 def accelerators() -> dict[str, Any]:
     """Accelerators by type, e.g. `accelerators()["h100-80gb"]["memoryGiB"]`."""
     return _section("accelerators.yaml", "accelerators")
@@ -94,6 +99,11 @@ def version_key(version: str) -> Version:
     return tuple(int(number or 0) for number in match.groups())
 
 
+def version_text(key: Version) -> str:
+    """The version that such numbers stand for: (0, 10, 1, 1) is 0.10.1.1."""
+    return ".".join(str(number) for number in (key if key[3] else key[:3]))
+
+
 def in_range(rows: list[dict[str, Any]], version: str | None) -> list[dict[str, Any]]:
     """Rows of half-open ranges, from <= version < before, that hold for the version; none for an unknown one."""
     try:
@@ -111,9 +121,10 @@ def in_range(rows: list[dict[str, Any]], version: str | None) -> list[dict[str, 
 def default_runner(version: str | None, method: str | None = None, cpu: bool = False) -> str:
     """The model runner that an engine takes when it is not told: "v0", "v1" or "v2" (engines.yaml)."""
     row = next(iter(in_range(engines().get("runners", []), version)), {})
-    if method is not None and method in row.get("v1Only", []):
-        return "v1"
-    return str((cpu and row.get("cpu")) or row.get("default", "v1"))
+    if cpu and "cpu" in row:
+        return str(row["cpu"])
+    alone = [runner for runner, methods in row.get("only", {}).items() if method in methods]
+    return str(alone[0] if alone else row.get("default", "v1"))
 
 
 def version_of_tag(tag: str) -> str | None:

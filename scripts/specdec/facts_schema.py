@@ -11,7 +11,7 @@ from specdec import facts
 from specdec.errors import SpecdecError
 
 Provisioning = Literal["on_demand", "spot", "flex_start", "queued", "reservation", "capacity_block"]
-Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
+Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+(\.\d+)?$")]
 Positive = Annotated[float, Field(gt=0)]
 
 
@@ -107,21 +107,45 @@ class Argument(BaseModel):
     rows: Annotated[list[Ranged], Field(min_length=1)]
 
 
-class Method(BaseModel):
-    model_config = ConfigDict(extra="allow")
+class NotRun(Ranged):
+    does: str
 
+
+class Method(Closed):
     needsModel: bool
     rows: Annotated[list[Ranged], Field(min_length=1)]
+    notRun: list[NotRun] = []
 
 
-class Engines(BaseModel):
-    model_config = ConfigDict(extra="allow")
+class Runner(Ranged):
+    default: Literal["v0", "v1", "v2"]
+    choice: list[Literal["v0", "v1", "v2"]]
+    cpu: Literal["v0", "v1", "v2"] | None = None
+    env: str | None = None
+    only: dict[Literal["v0", "v1", "v2"], list[str]] = {}
 
+
+class Engines(Closed):
+    schemaVersion: Literal[1]
     versions: Annotated[list[Ranged], Field(min_length=1)]
+    command: list[Ranged]
     arguments: list[Argument]
     methods: dict[str, Method]
+    withoutEffect: dict[str, list[NotRun]]
     limits: dict[str, list[Ranged]]
-    runners: list[Ranged]
+    runners: list[Runner]
+    defaults: dict[str, list[Ranged]]
+    untyped: dict[str, str]
+
+
+# The first version that has the name, and where it went again the first without it.
+Since = Version | Annotated[list[Version], Field(min_length=2, max_length=2)]
+
+
+class Surfaces(Closed):
+    flags: dict[str, Since]
+    fields: dict[str, Since]
+    methods: dict[str, Since]
 
 
 SCHEMAS: dict[str, type[BaseModel]] = {
@@ -129,6 +153,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "engines.yaml": Engines,
     "models.yaml": Models,
     "prices.yaml": Prices,
+    "surfaces.yaml": Surfaces,
 }
 
 

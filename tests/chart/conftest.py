@@ -104,7 +104,8 @@ class Rendering:
 
 @cache
 def _parsed(text: str) -> list[dict[str, Any]]:
-    return [document for document in yaml.safe_load_all(text) if document]
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [document for document in yaml.load_all(text, Loader=loader) if document]
 
 
 def unescaped(text: str) -> str:

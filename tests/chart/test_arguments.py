@@ -50,9 +50,7 @@ def test_ngram_in_both_forms(render):
     }
 
 
-@pytest.mark.parametrize(
-    "method", ["eagle", "eagle3", "medusa", "mlp_speculator", "mtp", "ngram_gpu", "dflash", "dspark"]
-)
+@pytest.mark.parametrize("method", ["eagle", "eagle3", "medusa", "mtp", "ngram_gpu", "dflash", "dspark"])
 def test_every_method_of_0_32_is_named_to_the_engine(render, method):
     drafts = (
         {"model": {"name": DRAFT, "revision": DRAFT_REVISION}} if method not in ("mtp", "ngram_gpu", "dspark") else {}

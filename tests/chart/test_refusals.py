@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .conftest import CHART, DRAFT, DRAFT_REVISION, lookup, merged, pair
+from .conftest import CHART, DRAFT, DRAFT_REVISION, TARGET_REVISION, lookup, merged, pair
 
 CPU: dict[str, Any] = {
     "accelerator": {"type": "cpu"},
@@ -24,6 +24,14 @@ TWO_GPU_NODE = {"type": "h100-80gb", "machineType": "a3-highgpu-2g"}
 CLAIM = {"modelCache": {"type": "pvc"}}
 
 # story: (bad values, code and path and a part of the message, nearest good values)
+DEEPSEEK = {
+    "engine": {
+        "version": "0.7.3",
+        "model": {"name": "deepseek-ai/DeepSeek-V3", "revision": TARGET_REVISION},
+        "tensorParallelSize": 8,
+    }
+}
+
 BAD: dict[str, tuple[dict[str, Any], tuple[str, str, str], dict[str, Any]]] = {
     "a tag that tells no version": (
         lookup(engine={"image": {"tag": "latest"}}),
@@ -209,6 +217,43 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, str, str], dict[str, Any]]] = {
         pair(engine={"version": "0.6.3", "tensorParallelSize": 4}, speculative={"draftTensorParallelSize": 4}),
         ("SD263", "speculative.draftTensorParallelSize", "accepts 1"),
         pair(engine={"version": "0.6.3", "tensorParallelSize": 4}, speculative={"draftTensorParallelSize": 1}),
+    ),
+    "LoRA adapters on an engine that cannot speculate with them": (
+        lookup(engine={"version": "0.10.2", "extraArgs": ["--enable-lora"]}),
+        ("SD163", "engine.extraArgs[0]", "vLLM 0.10.2 does not speculate with LoRA"),
+        lookup(engine={"version": "0.11.1", "extraArgs": ["--enable-lora"]}),
+    ),
+    "a schedule that the runner drops": (
+        lookup(
+            engine={"version": "0.33.0", "image": {"hasArcticInference": True}},
+            speculative={"method": "suffix", "schedule": [{"from": 1, "to": 8, "tokens": 2}]},
+        ),
+        ("SD264", "speculative.schedule", "the v1 runner of vLLM 0.33.0 keeps no schedule with suffix"),
+        lookup(
+            engine={"version": "0.33.0", "runner": "v1"},
+            speculative={"method": "ngram", "schedule": [{"from": 1, "to": 8, "tokens": 2}]},
+        ),
+    ),
+    "a schedule on a runner that refuses it": (
+        pair(
+            engine={"version": "0.24.0", "runner": "v2"},
+            speculative={"method": "eagle3", "schedule": [{"from": 1, "to": 8, "tokens": 2}]},
+        ),
+        ("SD264", "speculative.schedule", "the v2 runner of vLLM 0.24.0"),
+        pair(
+            engine={"version": "0.25.0", "runner": "v2"},
+            speculative={"method": "eagle3", "schedule": [{"from": 1, "to": 8, "tokens": 2}]},
+        ),
+    ),
+    "more tokens than DeepSeek's head drafts on 0.7.3": (
+        DEEPSEEK | {"speculative": {"method": "mtp", "numTokens": 2}},
+        ("SD265", "speculative.numTokens", "vLLM 0.7.3 takes no more"),
+        DEEPSEEK | {"speculative": {"method": "mtp", "numTokens": 1}},
+    ),
+    "a draft on the runner that has none": (
+        pair(engine={"version": "0.9.2", "runner": "v1"}),
+        ("SD157", "engine.runner", "the v1 runner of vLLM 0.9.2 has no draft_model"),
+        pair(engine={"version": "0.9.2", "runner": "v0"}),
     ),
     "two sizes of the KV cache": (
         lookup(engine={"kvCacheMemoryBytes": 1073741824, "gpuMemoryUtilization": 0.9}),

@@ -1,8 +1,6 @@
 """What an engine does when it is not told: utilisation, batching, CUDA graphs, by version, runner and GPU.
 
-Read from vLLM's own sources of these versions (vllm/engine/arg_utils.py, vllm/config/cache.py, vllm/envs.py,
-vllm/v1/sample/ops/topk_topp_sampler.py). Rows as in engines.yaml: from <= version < before; the first that holds
-counts.
+The rows stand in engines.yaml under `defaults`: from <= version < before; the first that holds counts.
 """
 
 from __future__ import annotations
@@ -13,50 +11,8 @@ from typing import Any
 from specdec import facts
 from specdec.facts import Version, version_key
 
-UTILISATION: list[dict[str, Any]] = [
-    {"before": "0.20.0", "value": 0.90},
-    {"value": 0.92},
-]
-# Sequences and tokens of one step for the API server. `from_gib`: GPUs with at least that much memory.
-BATCHING: list[dict[str, Any]] = [
-    {"runner": "v0", "seqs": 256, "tokens": 2048},
-    {"from": "0.28.0", "from_gib": 160, "seqs": 1024, "tokens": 16384},
-    {"from": "0.9.0", "from_gib": 70, "not": "a100", "seqs": 1024, "tokens": 8192},
-    {"before": "0.9.0", "from_gib": 70, "seqs": 1024, "tokens": 8192},
-    {"seqs": 256, "tokens": 2048},
-]
-CPU_BATCHING = {"seqs": 128, "tokens": 2048}
-# Whether the estimate of CUDA graph memory is taken off the budget before the KV cache is sized.
-GRAPHS_INSIDE: list[dict[str, Any]] = [
-    {"runner": "v0", "value": False},
-    {"runner": "v1", "from": "0.20.0", "value": True},
-    {"runner": "v2", "from": "0.29.0", "value": True},
-    {"value": False},
-]
-# How the profiling run samples: "sort" sorts all logits with their indices; "kernel" masks them in place (Triton's or
-# FlashInfer's); "none" asks for neither top-k nor top-p.
-SAMPLER: list[dict[str, Any]] = [
-    {"runner": "v2", "value": "none"},
-    {"runner": "v1", "from": "0.17.0", "value": "kernel"},
-    {"value": "sort"},
-]
-# What counts as neither weights nor activations: "context": all that torch has not allocated (vllm-project/vllm#11809
-# ended it); "increase": what came on top since the engine started; "free memory": the drop in free memory.
-NON_TORCH: list[dict[str, Any]] = [
-    {"before": "0.7.0", "value": "context"},
-    {"from": "0.27.0", "value": "free memory"},
-    {"value": "increase"},
-]
-# Window layers keep their window alone from this version on.
-HYBRID_KV: list[dict[str, Any]] = [{"before": "0.9.2", "value": False}, {"value": True}]
 CHUNKED_PREFILL_V0_FROM = 32768
 BLOCK_SIZE = 16
-
-
-def rows(key: str, own: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The table of engines.yaml's `defaults` where it has one, else the one here."""
-    told = facts.engines().get("defaults")
-    return told[key] if isinstance(told, dict) and isinstance(told.get(key), list) else own
 
 
 @dataclass(frozen=True)
@@ -65,30 +21,29 @@ class Batching:
     tokens: int
 
 
-def lookup(
-    rows: list[dict[str, Any]], version: Version, runner: str, gpu: str = "", gib: float = 0.0
-) -> dict[str, Any]:
+def lookup(key: str, version: Version, runner: str, gpu: str = "", gib: float = 0.0) -> dict[str, Any]:
+    """The first row of that default that holds for the version, its runner and the GPU."""
+    rows: list[dict[str, Any]] = facts.engines()["defaults"][key]
     for row in rows:
         if (
             row.get("runner", runner) == runner
             and ("from" not in row or version >= version_key(row["from"]))
             and ("before" not in row or version < version_key(row["before"]))
-            and gib >= row.get("from_gib", 0)
-            and (row.get("not") is None or row["not"] not in gpu)
+            and gib >= row.get("fromGiB", 0)
+            and ("devices" not in row or any(device in gpu for device in row["devices"]))
+            and ("notDevice" not in row or row["notDevice"] not in gpu)
         ):
             return row
     raise LookupError("the last row holds for everything")
 
 
 def utilisation(version: Version, runner: str) -> float:
-    return float(lookup(rows("utilisation", UTILISATION), version, runner)["value"])
+    return float(lookup("utilisation", version, runner)["value"])
 
 
 def batching(version: Version, runner: str, gpu: str, gib: float, max_model_len: int) -> Batching:
     """Sequences and tokens of one step. V0 without chunked prefill (below 32k) takes a whole prompt in one step."""
-    if gpu == "cpu":
-        return Batching(CPU_BATCHING["seqs"], CPU_BATCHING["tokens"])
-    row = lookup(rows("batching", BATCHING), version, runner, gpu, gib)
+    row = lookup("batching", version, runner, gpu, gib)
     tokens = row["tokens"]
     if runner == "v0" and max_model_len <= CHUNKED_PREFILL_V0_FROM:
         tokens = max(tokens, max_model_len)
@@ -96,19 +51,19 @@ def batching(version: Version, runner: str, gpu: str, gib: float, max_model_len:
 
 
 def graphs_inside(version: Version, runner: str) -> bool:
-    return bool(lookup(rows("graphsInside", GRAPHS_INSIDE), version, runner)["value"])
+    return bool(lookup("graphsInside", version, runner)["value"])
 
 
 def sampler(version: Version, runner: str) -> str:
-    return str(lookup(rows("sampler", SAMPLER), version, runner)["value"])
+    return str(lookup("sampler", version, runner)["value"])
 
 
 def non_torch(version: Version, runner: str) -> str:
-    return str(lookup(rows("nonTorch", NON_TORCH), version, runner)["value"])
+    return str(lookup("nonTorch", version, runner)["value"])
 
 
 def hybrid_kv(version: Version, runner: str) -> bool:
-    return runner != "v0" and bool(lookup(rows("hybridKv", HYBRID_KV), version, runner)["value"])
+    return runner != "v0" and bool(lookup("hybridKv", version, runner)["value"])
 
 
 def captured_sizes(seqs: int) -> int:

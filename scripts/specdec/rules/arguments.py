@@ -10,7 +10,7 @@ from specdec.engine_args import JSON_FLAG
 from specdec.errors import nearest
 from specdec.manifests import EngineWorkload
 from specdec.rules.model import Problem, Severity, each_engine, rule
-from specdec.rules.versions import has, known, last_with
+from specdec.rules.versions import has, known, versions_with
 
 ARG_UTILS = "vllm/engine/arg_utils.py"
 
@@ -42,15 +42,15 @@ def unknown_flag(engine: EngineWorkload) -> Iterator[Problem]:
         stem = "--" + name.removeprefix("--no-") if name.startswith("--no-") else name
         if name in engine_args.LEGACY_FLAGS.values() or re.match(r"-O\.?\d?$|-cc$|-ac$", name):
             continue
-        # A version that nobody has read decides nothing, unless no version at all has the flag.
+        # An unknown version decides nothing.
         missing = [has("flags", spelling, version) for spelling in {name, stem}]
         if not all(answer is False for answer in missing):
             continue
         guess = nearest(name, known("flags", version))
-        older = last_with("flags", stem)
-        gone = f"; vLLM {older} has it" if older else ""
-        fix = f"did you mean {guess}?" if guess and not older else None
-        yield Problem(engine.manifest, engine.path_of(flag), f"vLLM {version} has no flag {name}{gone}", fix)
+        others = versions_with("flags", stem)
+        elsewhere = f"; vLLM has it {others}" if others else ""
+        fix = f"did you mean {guess}?" if guess and not others else None
+        yield Problem(engine.manifest, engine.path_of(flag), f"vLLM {version} has no flag {name}{elsewhere}", fix)
 
 
 @rule(

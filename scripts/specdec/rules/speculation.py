@@ -11,7 +11,7 @@ from specdec.facts import version_key
 from specdec.manifests import EngineWorkload
 from specdec.objects import Path
 from specdec.rules.model import Problem, Severity, each_engine, rule
-from specdec.rules.versions import anywhere, has, known, limit, not_run
+from specdec.rules.versions import anywhere, has, known, limit, not_run, without_effect
 
 CONFIG = "vllm/config/speculative.py"
 # Methods whose checkpoints state no n_predict: the engine has nothing to take K from.
@@ -153,7 +153,7 @@ def unknown_method(engine: EngineWorkload) -> Iterator[Problem]:
     "method-does-not-run",
     Severity.error,
     reason="The version accepts the method's name and has no code for it: the engine ends at start.",
-    fix="draft_model needs 0.15 or newer, or 0.9 and older; eagle3, ngram and suffix run in between",
+    fix="draft_model needs 0.15 or newer, or 0.9 and older; mlp_speculator 0.9 and older; eagle3 and ngram run from 0.9 on",
     source="vllm-project/vllm#31883, #24322",
     bad=example('{"method": "draft_model", "model": "/models/draft", "num_speculative_tokens": 5}', version="0.13.0"),
     good=example('{"method": "draft_model", "model": "/models/draft", "num_speculative_tokens": 5}'),
@@ -164,7 +164,7 @@ def method_does_not_run(engine: EngineWorkload) -> Iterator[Problem]:
     # Without a method the engine may still find a head's method in its configuration.
     if asked is None or not asked.method_given:
         return
-    does = not_run("methods", asked.method, engine.engine_version)
+    does = not_run(asked.method, engine.engine_version)
     if does:
         message = f"vLLM {engine.engine_version} {does} on method {asked.method}"
         yield Problem(engine.manifest, place(engine, "method"), message)
@@ -235,7 +235,7 @@ def speculation_with_pipeline_parallel(engine: EngineWorkload) -> Iterator[Probl
     Severity.error,
     reason="The version takes the field and does nothing with it: what it was set for does not happen, and nothing "
     "says so.",
-    fix="leave it out; num_speculative_tokens_per_batch_size does this from 0.26 on",
+    fix="leave it out; num_speculative_tokens_per_batch_size does this from 0.24 on",
     source="vllm-project/vllm#35060",
     bad=example('{"method": "ngram", "num_speculative_tokens": 3, "disable_by_batch_size": 32}', version="0.14.0"),
     good=example('{"method": "ngram", "num_speculative_tokens": 3}', version="0.14.0"),
@@ -244,7 +244,7 @@ def speculation_with_pipeline_parallel(engine: EngineWorkload) -> Iterator[Probl
 def field_without_effect(engine: EngineWorkload) -> Iterator[Problem]:
     asked = speculation(engine)
     for field in asked.raw if asked else {}:
-        if does := not_run("fields", str(field), engine.engine_version):
+        if does := without_effect(str(field), engine.engine_version):
             message = f"{field} {does} in vLLM {engine.engine_version}"
             yield Problem(engine.manifest, place(engine, str(field)), message)
 

@@ -1,9 +1,8 @@
-"""What an engine version has: flags and fields as its source defines them (surface.yaml), limits from engines.yaml."""
+"""What an engine version has: flags, fields and names of methods, from the chart's engines.yaml and surfaces.yaml."""
 
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from specdec import facts
@@ -12,22 +11,22 @@ from specdec.facts import version_key
 from specdec.manifests import EngineWorkload
 
 Part = Literal["flags", "fields", "methods"]
+Span = tuple[facts.Version, facts.Version | None]
 
 
 @cache
 def has(part: Part, name: str, version: str | None) -> bool | None:
-    """Whether that version has that name; None where the read versions on both sides differ, or it is unknown."""
+    """Whether that version has that name; None where the version is unknown. Outside of the table its ends count."""
     key = _key(version)
     if key is None:
         return None
-    spans = _spans(part).get(name, [])
-    answers = {any(first <= read <= last for first, last in spans) for read in _around(key)}
-    return answers.pop() if len(answers) == 1 else None
+    key = max(key, _oldest())
+    return any(first <= key and (gone is None or key < gone) for first, gone in _spans(part).get(name, []))
 
 
 @cache
 def known(part: Part, version: str | None) -> frozenset[str]:
-    """Every name that the version has for certain; empty when the version is unknown."""
+    """Every name that the version has; empty when the version is unknown."""
     return frozenset(name for name in _spans(part) if has(part, name, version))
 
 
@@ -40,22 +39,37 @@ def flags_of(engine: EngineWorkload) -> frozenset[str]:
     return known("flags", engine.engine_version)
 
 
-def last_with(part: Part, name: str) -> str | None:
-    """The newest read version that has the name."""
+def versions_with(part: Part, name: str) -> str | None:
+    """The versions that have a name, in words: "before 0.8.3", "from 0.13.0 on"; None when none has it."""
     spans = _spans(part).get(name)
-    return ".".join(str(number) for number in spans[-1][1][:3]) if spans else None
+    if not spans:
+        return None
+    first, ends = min(first for first, _ in spans), [gone for _, gone in spans]
+    begin = facts.version_text(first)
+    if None in ends:
+        return f"from {begin} on"
+    end = facts.version_text(max(gone for gone in ends if gone))
+    return f"before {end}" if first == _oldest() else f"from {begin} to before {end}"
 
 
-def not_run(part: Part, name: str, version: str | None) -> str | None:
-    """What the version does with a name that it accepts and does not run; None when it runs it."""
-    rows = _surface().get("notRun", {}).get(part, {}).get(name, [])
-    row = next(iter(facts.in_range(rows, version)), None)
-    return str(row["does"]) if row else None
+def not_run(method: str, version: str | None) -> str | None:
+    """What the version does with a method whose name it accepts and that it does not run; None when it runs it."""
+    return _does(facts.engines()["methods"].get(method, {}).get("notRun", []), version)
+
+
+def without_effect(field: str, version: str | None) -> str | None:
+    """What to say of a field that the version takes and does nothing with; None for any other."""
+    return _does(facts.engines()["withoutEffect"].get(field, []), version)
 
 
 def limit(name: str, version: str | None) -> list[dict[str, Any]]:
     """The rows of a limit in engines.yaml that hold for the version."""
     return facts.in_range(facts.engines().get("limits", {}).get(name, []), version)
+
+
+def _does(rows: list[dict[str, Any]], version: str | None) -> str | None:
+    row = next(iter(facts.in_range(rows, version)), None)
+    return str(row["does"]) if row else None
 
 
 def _key(version: str | None) -> facts.Version | None:
@@ -65,30 +79,19 @@ def _key(version: str | None) -> facts.Version | None:
         return None
 
 
-def _around(key: facts.Version) -> list[facts.Version]:
-    """The nearest read versions at or below, and at or above; beyond either end only one."""
-    read = _read()
-    same = [version for version in read if version[:3] == key[:3]]
-    if same:
-        return same
-    below, above = [version for version in read if version < key], [version for version in read if version > key]
-    return [*below[-1:], *above[:1]]
+@cache
+def _oldest() -> facts.Version:
+    return version_key(facts.engines()["versions"][0]["from"])
 
 
 @cache
-def _read() -> list[facts.Version]:
-    return [version_key(str(version)) for version in _surface()["versions"]]
-
-
-@cache
-def _spans(part: Part) -> dict[str, list[tuple[facts.Version, facts.Version]]]:
-    surface = _surface()
-    everything = [[surface["versions"][0], surface["versions"][-1]]]
-    return {
-        name: [(version_key(str(a)), version_key(str(b))) for a, b in (everything if spans == "all" else spans)]
-        for name, spans in surface[part].items()
-    }
-
-
-def _surface() -> dict[str, Any]:
-    return facts.load(Path(__file__).with_name("surface.yaml"))
+def _spans(part: Part) -> dict[str, list[Span]]:
+    spans: dict[str, list[Span]] = {}
+    for name, bounds in facts.surfaces()[part].items():
+        first, gone = bounds if isinstance(bounds, list) else (bounds, None)
+        spans[name] = [(version_key(first), version_key(gone) if gone else None)]
+    kind = part.removesuffix("s")
+    for row in (row for argument in facts.engines()["arguments"] for row in argument["rows"] if kind in row):
+        gone = row.get("before")
+        spans.setdefault(row[kind], []).append((version_key(row["from"]), version_key(gone) if gone else None))
+    return spans

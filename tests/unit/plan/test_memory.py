@@ -184,7 +184,7 @@ def test_the_same_values_take_other_defaults_by_version_and_gpu(setup: Callable[
 
 def test_a_start_that_failed_is_refused_under_every_version_that_it_can_be(setup: Callable[..., Setup]) -> None:
     """R1-Distill-Qwen-14B on two 24 GB cards at 0.98: 131072 tokens were too many, 81,536 the engine said."""
-    for version, runner in (("0.6.3", "v0"), ("0.6.6", "v0"), ("0.7.2", "v0"), ("0.8.0", "v1"), ("0.11.0", "v1")):
+    for version, runner in (("0.6.3", "v0"), ("0.6.6", "v0"), ("0.7.2", "v0"), ("0.8.5", "v1"), ("0.11.0", "v1")):
         s = setup(
             "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B",
             tp=2,

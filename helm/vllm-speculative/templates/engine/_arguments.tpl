@@ -66,9 +66,10 @@ the version has no way to pass it. Arguments: dict engine, models, argument, out
 {{- $value = $triples -}}
 {{- else if eq $row.kind "method" -}}
 {{- $rows := (get $engine.facts.engines.methods $value).rows -}}
-{{- $value = (index $rows (include "vllm-speculative.row" (list $rows $engine.version) | int)).engineName -}}
+{{- $value = default "" (index $rows (include "vllm-speculative.row" (list $rows $engine.version) | int)).engineName -}}
 {{- end -}}
-{{- $_ := set .out "value" $value -}}
+{{- /* A method that the engine infers is not told to it. */ -}}
+{{- if ne (toString $value) "" }}{{ $_ := set .out "value" $value }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

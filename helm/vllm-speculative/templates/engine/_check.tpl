@@ -59,6 +59,9 @@ One message for each: code, path of the value, what is wrong, what would be righ
 {{- if has $flag (list "--hf-token" "--api-key") -}}
 {{- include "vllm-speculative.fail" (list "SD753" (printf "%sengine.extraArgs[%d]" $engine.path $i) (printf "%s puts a secret into the pod's arguments, which everybody can read who may list pods" $flag) (ternary "huggingFace.tokenSecret" "engine.extraEnv with VLLM_API_KEY and a secretKeyRef" (eq $flag "--hf-token"))) -}}
 {{- end -}}
+{{- if and (eq $flag "--enable-lora") $engine.v.speculative.enabled (not $engine.v.speculative.allowUnsupported) (ne "" (include "vllm-speculative.row" (list $engine.facts.engines.limits.lora $engine.version))) -}}
+{{- include "vllm-speculative.fail" (list "SD163" (printf "%sengine.extraArgs[%d]" $engine.path $i) (printf "vLLM %s does not speculate with LoRA adapters" $engine.version) "leave it out, speculative.enabled false, or vLLM 0.11.1 or later") -}}
+{{- end -}}
 {{- if hasKey $typed $flag -}}
 {{- include "vllm-speculative.fail" (list "SD156" (printf "%sengine.extraArgs[%d]" $engine.path $i) (printf "%s is set by %s" $flag (get $typed $flag)) (printf "set %s" (get $typed $flag))) -}}
 {{- end -}}
@@ -71,7 +74,7 @@ One message for each: code, path of the value, what is wrong, what would be righ
 {{- if and $e.toolCalling.enabled (not $e.toolCalling.parser) -}}
 {{- include "vllm-speculative.fail" (list "SD159" (printf "%sengine.toolCalling.parser" .path) "tool calling needs the parser of the model's tool calls" "for example llama3_json, hermes or qwen3_coder") -}}
 {{- end -}}
-{{- $row := index .facts.engines.runners (include "vllm-speculative.row" (list .facts.engines.runners .version) | int) -}}
+{{- $row := include "vllm-speculative.runnerRow" . | fromYaml -}}
 {{- if and $e.runner (not (has $e.runner $row.choice)) -}}
 {{- include "vllm-speculative.fail" (list "SD157" (printf "%sengine.runner" .path) (printf "vLLM %s has no choice of runner %s" .version $e.runner) (ternary "leave it empty" (printf "one of %s" (join ", " $row.choice)) (empty $row.choice))) -}}
 {{- end -}}

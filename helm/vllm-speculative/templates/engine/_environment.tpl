@@ -31,8 +31,8 @@
 {{- $_ := set $env "TRANSFORMERS_OFFLINE" "1" -}}
 {{- end -}}
 {{- if $engine.v.engine.runner -}}
-{{- $row := index $engine.facts.engines.runners (include "vllm-speculative.row" (list $engine.facts.engines.runners $engine.version) | int) -}}
-{{- with $row.env }}{{ $_ := set $env . (ternary "1" "0" (eq $engine.v.engine.runner "v2")) }}{{ end -}}
+{{- $row := include "vllm-speculative.runnerRow" $engine | fromYaml -}}
+{{- with $row.env }}{{ $_ := set $env . (ternary "1" "0" (eq $engine.v.engine.runner (last $row.choice))) }}{{ end -}}
 {{- end -}}
 {{- $env = merge (deepCopy .argumentsEnv) $env -}}
 {{- range $engine.v.engine.extraEnv }}{{ $_ := unset $env .name }}{{ end -}}

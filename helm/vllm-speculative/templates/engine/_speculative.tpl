@@ -14,9 +14,12 @@
 {{- range $name, $other := .facts.engines.methods -}}
 {{- if ne "" (include "vllm-speculative.row" (list $other.rows $.version)) }}{{ $can = append $can $name }}{{ end -}}
 {{- end -}}
+{{- $does := "" -}}
+{{- $notRun := default list $method.notRun -}}
+{{- with include "vllm-speculative.row" (list $notRun .version) }}{{ $does = printf " (it %s)" (index $notRun (int .)).does }}{{ end -}}
 {{- $where := list -}}
 {{- range $method.rows }}{{ $where = append $where (printf "from %s%s" .from (ternary (printf " to before %s" (default "" .before)) "" (not (empty .before)))) }}{{ end -}}
-{{- include "vllm-speculative.fail" (list "SD155" (printf "%s.method" $at) (printf "vLLM %s cannot run %s, which is there %s" .version $s.method (join " and " $where)) (printf "one of %s, or another engine version" (join ", " $can))) -}}
+{{- include "vllm-speculative.fail" (list "SD155" (printf "%s.method" $at) (printf "vLLM %s cannot run %s%s; it runs %s" .version $s.method $does (join " and " $where)) (printf "one of %s, or another engine version" (join ", " $can))) -}}
 {{- end -}}
 {{- if $method.needsModel -}}
 {{- if not $s.model.name -}}
@@ -30,14 +33,14 @@
 {{- include "vllm-speculative.fail" (list "SD253" (printf "%s.numTokens" $at) (printf "%s needs the number of tokens to draft" $s.method) "1 or more, for example 3") -}}
 {{- end -}}
 {{- include "vllm-speculative.checkMethodValues" . -}}
+{{- include "vllm-speculative.checkTokensOfHead" . -}}
 {{- include "vllm-speculative.checkSchedule" . -}}
-{{- $row := index .facts.engines.runners (include "vllm-speculative.row" (list .facts.engines.runners .version) | int) -}}
 {{- if not $s.allowUnsupported -}}
-{{- if and (eq $e.runner "v2") (has $s.method (default list $row.v1Only)) -}}
-{{- include "vllm-speculative.fail" (list "SD157" (printf "%sengine.runner" .path) (printf "the v2 runner of vLLM %s has no %s" .version $s.method) "engine.runner v1 or empty, or another method") -}}
+{{- $runner := include "vllm-speculative.runner" . -}}
+{{- range $other, $methods := (include "vllm-speculative.runnerRow" . | fromYaml).only -}}
+{{- if and (has $s.method $methods) (ne $other $runner) -}}
+{{- include "vllm-speculative.fail" (list "SD157" (printf "%sengine.runner" $.path) (printf "the %s runner of vLLM %s has no %s" $runner $.version $s.method) (printf "engine.runner %s or empty%s, or another method" $other (ternary ", on GPUs" "" (eq $.v.accelerator.type "cpu")))) -}}
 {{- end -}}
-{{- if and (eq (include "vllm-speculative.runner" .) "v1") (has $s.method (default list $row.v2Only)) -}}
-{{- include "vllm-speculative.fail" (list "SD157" (printf "%sengine.runner" .path) (printf "the v1 runner of vLLM %s has no %s" .version $s.method) "engine.runner v2 or empty on GPUs, or another method") -}}
 {{- end -}}
 {{- if and (gt (int $e.pipelineParallelSize) 1) (ne "" (include "vllm-speculative.row" (list $limits.pipelineParallel .version))) -}}
 {{- include "vllm-speculative.fail" (list "SD160" (printf "%sengine.pipelineParallelSize" .path) (printf "%d stages: vLLM %s does not speculate across pipeline stages" (int $e.pipelineParallelSize) .version) "1, with a larger engine.tensorParallelSize; or speculative.enabled false") -}}
@@ -84,6 +87,20 @@
 {{- end -}}
 {{- end -}}
 
+{{/* K against the layers of a multi-token head, where files/models.yaml knows the target. */}}
+{{- define "vllm-speculative.checkTokensOfHead" -}}
+{{- $config := (default dict (get .facts.models.models .v.engine.model.name)).config -}}
+{{- $layers := int (default 0 (get (default dict $config) "num_nextn_predict_layers")) -}}
+{{- $tokens := int (default 0 .v.speculative.numTokens) -}}
+{{- if and (eq .v.speculative.method "mtp") (gt $layers 0) (gt $tokens $layers) -}}
+{{- $rows := .facts.engines.limits.tokensOfHead -}}
+{{- $rule := (index $rows (include "vllm-speculative.row" (list $rows .version) | int)).rule -}}
+{{- if or (eq $rule "atMost") (ne 0 (mod $tokens $layers | int)) -}}
+{{- include "vllm-speculative.fail" (list "SD265" (printf "%sspeculative.numTokens" .path) (printf "%d, and %s was trained to draft %d; vLLM %s takes %s" $tokens .v.engine.model.name $layers .version (ternary "no more" "its multiples" (eq $rule "atMost"))) (printf "%d" $layers)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "vllm-speculative.checkSchedule" -}}
 {{- $s := .v.speculative -}}
 {{- $at := printf "%sspeculative.schedule" .path -}}
@@ -99,6 +116,14 @@
 {{- include "vllm-speculative.fail" (list "SD261" (printf "%s[%d].tokens" $at $i) (printf "%d is above speculative.numTokens, to which the engine would cut it without a word" (int64 $step.tokens)) (printf "at most %d, or a larger numTokens" (int64 $s.numTokens))) -}}
 {{- end -}}
 {{- $next = add (int64 $step.to) 1 -}}
+{{- end -}}
+{{- $keeps := .facts.engines.limits.scheduleMethods -}}
+{{- $index := include "vllm-speculative.row" (list $keeps .version) -}}
+{{- if and $s.schedule (ne $index "") -}}
+{{- $row := index $keeps (int $index) -}}
+{{- if and (eq $row.runner (include "vllm-speculative.runner" .)) (not (has $s.method $row.methods)) -}}
+{{- include "vllm-speculative.fail" (list "SD264" $at (printf "the %s runner of vLLM %s keeps no schedule with %s" $row.runner .version $s.method) "no schedule, or another runner or method") -}}
+{{- end -}}
 {{- end -}}
 {{- if and $s.schedule (gt (int .v.engine.dataParallelSize) 1) -}}
 {{- include "vllm-speculative.fail" (list "SD262" $at "the engine drops a schedule when engine.dataParallelSize is above 1" "dataParallelSize 1 and more replicas, or no schedule") -}}

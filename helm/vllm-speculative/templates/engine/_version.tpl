@@ -36,16 +36,18 @@
 {{- $found -}}
 {{- end -}}
 
+{{/* The row of runners that holds, as text for fromYaml. Argument: engine. */}}
+{{- define "vllm-speculative.runnerRow" -}}
+{{- index .facts.engines.runners (include "vllm-speculative.row" (list .facts.engines.runners .version) | int) | toYaml -}}
+{{- end -}}
+
 {{/* The model runner: v0, v1 or v2. Argument: engine. */}}
 {{- define "vllm-speculative.runner" -}}
-{{- $row := index .facts.engines.runners (include "vllm-speculative.row" (list .facts.engines.runners .version) | int) -}}
-{{- if .v.engine.runner -}}
-{{- .v.engine.runner -}}
-{{- else if and $row.cpu (eq .v.accelerator.type "cpu") -}}
-{{- $row.cpu -}}
-{{- else if and .v.speculative.enabled (has .v.speculative.method (default list $row.v1Only)) -}}
-v1
-{{- else -}}
-{{- $row.default -}}
+{{- $row := include "vllm-speculative.runnerRow" . | fromYaml -}}
+{{- $runner := $row.default -}}
+{{- range $name, $methods := $row.only -}}
+{{- if and $.v.speculative.enabled (has $.v.speculative.method $methods) }}{{ $runner = $name }}{{ end -}}
 {{- end -}}
+{{- if eq .v.accelerator.type "cpu" }}{{ $runner = default $runner $row.cpu }}{{ end -}}
+{{- default $runner .v.engine.runner -}}
 {{- end -}}

@@ -1,57 +1,16 @@
-"""Every released vLLM gets arguments that its own source defines, and each value that was set is among them.
-
-surfaces.json says for sixteen versions which flags, fields and method names their sources define ("1" where a version
-has the name), read by another program than the tables were. RUNS and the expected arguments are written out here.
-"""
+"""Every released vLLM gets arguments that its own source defines, and each value that was set is among them."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from specdec import facts
 from specdec.facts import version_key
-from specdec.rules import versions
 
 from .conftest import DRAFT, DRAFT_REVISION, TARGET, TARGET_REVISION, Rendering, lookup, pair
-
-READ = json.loads(Path(__file__).with_name("surfaces.json").read_text())
-RELEASES = (
-    "0.6.3 0.6.4 0.6.5 0.6.6 0.7.0 0.7.1 0.7.2 0.7.3 0.8.0 0.8.1 0.8.2 0.8.3 0.8.4 0.8.5 0.9.0 0.9.0.1 0.9.1 "
-    "0.9.2 0.10.0 0.10.1 0.10.1.1 0.10.2 0.11.0 0.11.1 0.11.2 0.12.0 0.13.0 0.14.0 0.14.1 0.15.0 0.15.1 0.16.0 "
-    "0.17.0 0.17.1 0.18.0 0.18.1 0.19.0 0.19.1 0.20.0 0.20.1 0.20.2 0.21.0 0.22.0 0.22.1 0.23.0 0.24.0 0.25.0 "
-    "0.25.1 0.26.0 0.27.0 0.27.1 0.28.0 0.29.0 0.30.0 0.31.0 0.32.0 0.33.0"
-).split()
-# First and last release of each stretch that runs the method.
-RUNS = {
-    "draft_model": [("0.6.3", "0.9.2"), ("0.15.0", "0.33.0")],
-    "eagle": [("0.6.3", "0.33.0")],
-    "eagle3": [("0.9.0", "0.33.0")],
-    "medusa": [("0.6.3", "0.32.0")],
-    "mlp_speculator": [("0.6.3", "0.9.2")],
-    "mtp": [("0.7.3", "0.33.0")],
-    "ngram": [("0.6.3", "0.33.0")],
-    "ngram_gpu": [("0.18.0", "0.33.0")],
-    "suffix": [("0.11.1", "0.33.0")],
-    "dflash": [("0.20.0", "0.33.0")],
-    "dspark": [("0.25.0", "0.33.0")],
-}
-# `vllm serve` defines these in a file of its own, which surfaces.json does not have from 0.29 on.
-SERVE = {"--api-server-count", "--config", "--grpc", "--headless", "-asc"}
-
-
-def at_least(version: str, bound: str) -> bool:
-    return version_key(version) >= version_key(bound)
-
-
-def runs(method: str, version: str) -> bool:
-    return any(at_least(version, first) and at_least(last, version) for first, last in RUNS[method])
-
-
-def has(part: str, name: str, version: str) -> bool:
-    return READ[part].get(name, "0" * 16)[READ["versions"].index(version)] == "1"
+from .releases import READ, RUNS, at_least, has, runs
 
 
 def asked(method: str, version: str) -> dict[str, Any]:
@@ -232,55 +191,6 @@ def test_a_method_that_a_version_cannot_run_is_refused_with_both_names(refused, 
     message = refused(values)
     for part in ("SD155", f"vLLM {version} cannot run {method}", says):
         assert part in message
-
-
-@pytest.mark.parametrize("method", RUNS)
-def test_the_table_runs_a_method_on_the_releases_that_do(method: str) -> None:
-    assert set(facts.engines()["methods"]) == set(RUNS)
-    rows = facts.engines()["methods"][method]
-    for release in RELEASES:
-        assert bool(facts.in_range(rows["rows"], release)) is runs(method, release), release
-        assert not (runs(method, release) and facts.in_range(rows.get("notRun", []), release)), release
-
-
-@pytest.mark.parametrize("part", ["flags", "fields", "methods"])
-def test_the_tables_have_what_the_sources_define(part: Any) -> None:
-    for version in READ["versions"]:
-        theirs = {name for name in READ[part] if has(part, name, version)}
-        ours = versions.known(part, version)
-        assert theirs <= ours, version
-        # The copy leaves out the literals that others are made of.
-        extra = {"dflash", "dspark"} if part == "methods" else SERVE
-        assert ours - theirs <= extra, version
-
-
-def test_every_release_is_known_and_the_next_is_not() -> None:
-    known = facts.engines()["versions"]
-    assert [release for release in RELEASES if not facts.in_range(known, release)] == []
-    assert facts.in_range(known, "0.34.0") == facts.in_range(known, "0.6.2") == []
-
-
-@pytest.mark.parametrize(
-    ("version", "method", "gpu", "cpu"),
-    [
-        ("0.7.3", "draft_model", "v0", "v0"),
-        ("0.8.5", "ngram", "v0", "v0"),
-        ("0.9.2", "draft_model", "v0", "v0"),
-        ("0.9.2", "eagle3", "v1", "v0"),
-        ("0.10.0", "ngram", "v1", "v1"),
-        ("0.21.0", "eagle3", "v1", "v1"),
-        ("0.25.0", "eagle3", "v2", "v1"),
-        ("0.30.0", "draft_model", "v1", "v1"),
-        ("0.31.0", "draft_model", "v2", "v1"),
-        ("0.31.0", "ngram", "v1", "v1"),
-        ("0.32.0", "ngram", "v2", "v1"),
-        ("0.33.0", "suffix", "v1", "v1"),
-        ("0.33.0", "dspark", "v2", "v1"),
-    ],
-)
-def test_the_runner_follows_from_version_and_method(version: str, method: str, gpu: str, cpu: str) -> None:
-    assert facts.default_runner(version, method) == gpu
-    assert facts.default_runner(version, method, cpu=True) == cpu
 
 
 @pytest.mark.xdist_group("versions")

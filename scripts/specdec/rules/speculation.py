@@ -153,7 +153,7 @@ def unknown_method(engine: EngineWorkload) -> Iterator[Problem]:
     "method-does-not-run",
     Severity.error,
     reason="The version accepts the method's name and has no code for it: the engine ends at start.",
-    fix="draft_model needs 0.15 or newer, or 0.9 and older; mlp_speculator 0.9 and older; eagle3 and ngram run from 0.9 on",
+    fix="draft_model needs 0.15 or newer, or 0.9 and older; mlp_speculator 0.9 and older; eagle3 runs from 0.9 on",
     source="vllm-project/vllm#31883, #24322",
     bad=example('{"method": "draft_model", "model": "/models/draft", "num_speculative_tokens": 5}', version="0.13.0"),
     good=example('{"method": "draft_model", "model": "/models/draft", "num_speculative_tokens": 5}'),

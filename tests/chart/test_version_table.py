@@ -1,0 +1,128 @@
+"""engines.yaml and surfaces.yaml against what is known of vLLM's releases: methods, names, limits, runners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from specdec import facts
+from specdec.rules import versions
+
+from .releases import READ, RELEASES, RUNS, at_least, has, runs
+
+# `vllm serve` defines these in a file of its own, which surfaces.json does not have from 0.29 on.
+SERVE = {"--api-server-count", "--config", "--grpc", "--headless", "-asc"}
+# The first release that has the name, and the first without it.
+BOUNDS = {
+    "--data-parallel-size": ("0.8.3", None),
+    "--kv-cache-memory-bytes": ("0.10.2", None),
+    "--attention-backend": ("0.13.0", None),
+    "--shutdown-timeout": ("0.18.0", None),
+    "--speculative-config": ("0.8.2", None),
+    "--speculative-model": ("0.6.3", "0.8.3"),
+    "--ngram-prompt-lookup-max": ("0.6.3", "0.8.3"),
+    "method": ("0.8.2", None),
+    "revision": ("0.8.2", None),
+    "draft_tensor_parallel_size": ("0.8.2", None),
+    "suffix_decoding_max_tree_depth": ("0.11.1", None),
+    "num_speculative_tokens_per_batch_size": ("0.24.0", None),
+    "disable_by_batch_size": ("0.8.2", "0.17.0"),
+    "synthetic_acceptance_rate": ("0.19.0", "0.20.0"),
+}
+# What a limit says of a version: one row on each side of each bound.
+LIMITS = [
+    ("draftTensorParallelSize", "0.6.3", "draft_model", [1]),
+    ("draftTensorParallelSize", "0.6.4", "draft_model", [1, "target"]),
+    ("draftTensorParallelSize", "0.14.1", "eagle", [1, "target"]),
+    ("draftTensorParallelSize", "0.15.0", "draft_model", ["target"]),
+    ("draftTensorParallelSize", "0.33.0", "eagle3", [1, "target"]),
+    ("pipelineParallel", "0.6.3", "ngram", False),
+    ("pipelineParallel", "0.33.0", "mtp", False),
+    ("lora", "0.11.0", "ngram", False),
+    ("lora", "0.11.1", "ngram", None),
+    ("scheduleDataParallel", "0.23.0", "ngram", None),
+    ("scheduleDataParallel", "0.24.0", "ngram", False),
+    ("scheduleDataParallel", "0.33.0", "ngram", False),
+]
+
+
+@pytest.mark.parametrize("method", RUNS)
+def test_the_table_runs_a_method_on_the_releases_that_do(method: str) -> None:
+    assert set(facts.engines()["methods"]) == set(RUNS)
+    rows = facts.engines()["methods"][method]
+    for release in RELEASES:
+        assert bool(facts.in_range(rows["rows"], release)) is runs(method, release), release
+        assert not (runs(method, release) and facts.in_range(rows.get("notRun", []), release)), release
+
+
+@pytest.mark.parametrize("part", ["flags", "fields", "methods"])
+def test_the_tables_have_what_the_sources_define(part: Any) -> None:
+    for version in READ["versions"]:
+        theirs = {name for name in READ[part] if has(part, name, version)}
+        ours = versions.known(part, version)
+        assert theirs <= ours, version
+        # The copy leaves out the literals that others are made of.
+        extra = {"dflash", "dspark"} if part == "methods" else SERVE
+        assert ours - theirs <= extra, version
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_name_comes_and_goes_with_its_release(name: str) -> None:
+    part: Any = "flags" if name.startswith("-") else "fields"
+    first, gone = BOUNDS[name]
+    for release in RELEASES:
+        there = at_least(release, first) and (gone is None or not at_least(release, gone))
+        assert versions.has(part, name, release) is there, release
+
+
+@pytest.mark.parametrize(("limit", "version", "method", "allowed"), LIMITS)
+def test_a_limit_holds_from_and_to_its_release(limit: str, version: str, method: str, allowed: Any) -> None:
+    rows = [row for row in versions.limit(limit, version) if row.get("methods", "*") == "*" or method in row["methods"]]
+    assert (rows[0]["allowed"] if rows else None) == allowed
+
+
+def test_other_limits_have_their_bounds() -> None:
+    assert [bool(versions.limit("promptLookupMaxRequired", version)) for version in ("0.8.1", "0.8.2")] == [True, False]
+    assert [versions.limit("tokensOfHead", version)[0]["rule"] for version in ("0.7.3", "0.8.0")] == [
+        "atMost",
+        "multiple",
+    ]
+    assert [bool(versions.limit("cpu", version)) for version in ("0.8.4", "0.8.5")] == [False, True]
+    methods = [len(versions.limit("scheduleMethods", version)) for version in ("0.23.0", "0.24.0", "0.25.0", "0.32.0")]
+    assert methods == [0, 1, 0, 0]
+    assert versions.not_run("draft_model", "0.9.2") is versions.not_run("draft_model", "0.15.0") is None
+    assert versions.not_run("mlp_speculator", "0.32.0") == "raises ValueError"
+    fields = [versions.without_effect("disable_by_batch_size", version) for version in ("0.9.2", "0.10.0", "0.17.0")]
+    assert fields == [None, "has no effect", None]
+
+
+def test_every_release_is_known_and_the_next_is_not() -> None:
+    known = facts.engines()["versions"]
+    assert [release for release in RELEASES if not facts.in_range(known, release)] == []
+    assert facts.in_range(known, "0.34.0") == facts.in_range(known, "0.6.2") == []
+
+
+@pytest.mark.parametrize(
+    ("version", "method", "gpu", "cpu"),
+    [
+        ("0.7.3", "draft_model", "v0", "v0"),
+        ("0.8.0", None, "v1", "v0"),
+        ("0.8.5", "ngram", "v0", "v0"),
+        ("0.9.2", "draft_model", "v0", "v0"),
+        ("0.9.2", "eagle3", "v1", "v0"),
+        ("0.10.0", "ngram", "v1", "v1"),
+        ("0.21.0", "eagle3", "v1", "v1"),
+        ("0.24.0", "eagle3", "v1", "v1"),
+        ("0.25.0", "eagle3", "v2", "v1"),
+        ("0.30.0", "draft_model", "v1", "v1"),
+        ("0.31.0", "draft_model", "v2", "v1"),
+        ("0.31.0", "ngram", "v1", "v1"),
+        ("0.32.0", "ngram", "v2", "v1"),
+        ("0.32.0", "medusa", "v1", "v1"),
+        ("0.33.0", "suffix", "v1", "v1"),
+        ("0.33.0", "dspark", "v2", "v1"),
+    ],
+)
+def test_the_runner_follows_from_version_and_method(version: str, method: str | None, gpu: str, cpu: str) -> None:
+    assert facts.default_runner(version, method) == gpu
+    assert facts.default_runner(version, method, cpu=True) == cpu

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -92,8 +93,23 @@ def test_other_limits_have_their_bounds() -> None:
     assert methods == [0, 1, 0, 0]
     assert versions.not_run("draft_model", "0.9.2") is versions.not_run("draft_model", "0.15.0") is None
     assert versions.not_run("mlp_speculator", "0.32.0") == "raises ValueError"
-    fields = [versions.without_effect("disable_by_batch_size", version) for version in ("0.9.2", "0.10.0", "0.17.0")]
-    assert fields == [None, "has no effect", None]
+    fields = [versions.without_effect("disable_by_batch_size", version) for version in ("0.9.2", "0.10.0", "0.16.0")]
+    assert fields == [None, "has no effect", "has no effect"]
+    assert [bool(versions.limit("offlineNames", version)) for version in ("0.31.0", "0.32.0")] == [False, True]
+
+
+def follow_each_other(rows: list[dict[str, Any]]) -> bool:
+    return all(before.get("before") == after["from"] for before, after in pairwise(rows))
+
+
+def test_rows_follow_each_other_without_gap_or_overlap() -> None:
+    table = facts.engines()
+    lists = {argument["value"]: argument["rows"] for argument in table["arguments"]} | {"runners": table["runners"]}
+    for name, method in table["methods"].items():
+        both = [*method["rows"], *method.get("notRun", [])]
+        lists[name] = sorted(both, key=lambda row: facts.version_key(row["from"]))
+    lists |= {name: table["limits"][name] for name in ("pipelineParallel", "scheduleDataParallel", "tokensOfHead")}
+    assert [name for name, rows in lists.items() if not follow_each_other(rows)] == []
 
 
 def test_every_release_is_known_and_the_next_is_not() -> None:

@@ -70,17 +70,22 @@ class Endpoint:
             if response.status_code >= 400:
                 response.read()
             self._checked(response, path)
+            ended = False
+            # Read on after [DONE]: leaving bytes unread would close the connection, and with it others' streams.
             for line in response.iter_lines():
                 at = time.perf_counter()
-                if not line.startswith("data:"):
+                if ended or not line.startswith("data:"):
                     continue
                 payload = line.removeprefix("data:").strip()
                 if payload == "[DONE]":
-                    return
+                    ended = True
+                    continue
                 chunk = self._parse(payload)
                 if "error" in chunk:
                     raise EndpointError(f"{self.label}: the stream broke off: {error_text(chunk)}", code="stream")
                 yield Chunk(at, chunk)
+        if ended:
+            return
         raise EndpointError(f"{self.label}: the stream ended without [DONE]: the answer was cut", code="stream")
 
     def models(self) -> list[Json]:

@@ -161,6 +161,7 @@ def test_status_without_a_cluster_says_so(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "no local cluster\n")
 
 
+@pytest.mark.xdist_group("cluster")  # one `up` or `down` at a time on a machine
 def test_down_leaves_a_folder_alone_that_up_did_not_make(tmp_path: Path) -> None:
     (tmp_path / "letters").write_text("dear")
     done = run("down", tmp_path)
@@ -169,6 +170,7 @@ def test_down_leaves_a_folder_alone_that_up_did_not_make(tmp_path: Path) -> None
     assert (tmp_path / "letters").read_text() == "dear"
 
 
+@pytest.mark.xdist_group("cluster")  # one `up` or `down` at a time on a machine
 def test_down_without_a_cluster_has_nothing_to_do(tmp_path: Path) -> None:
     assert run("down", tmp_path / "state").returncode == 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CHART, NAMESPACE, RELEASE, ROOT, Machine, run, specdec
+from machine import CHART, NAMESPACE, RELEASE, ROOT, Machine, run, specdec
 from specdec import local
 from specdec.deploy.cluster import Cluster, connect
 from streams import MAX_TOKENS, PROMPTS, Load

@@ -66,7 +66,7 @@ test: lint ## Lint, then run every test that needs no cluster
 
 e2e: ## Run the end-to-end test on a cluster of its own (root, Linux, 20 minutes)
 	@$(SETUP) python tools cluster engine
-	@pytest tests/cluster/test_up_down.py tests/e2e -v -s -x $(ARGS)
+	@pytest tests/e2e -v -s -x $(ARGS)
 
 golden: ## Renew the golden renderings in rendered/
 	@$(SETUP) python tools

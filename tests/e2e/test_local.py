@@ -74,10 +74,11 @@ def test_a_typo_and_a_missing_namespace_change_nothing() -> None:
     typo = run("specdec", "deploy", "local", "--set", "speculative.numToken=3", check=False)
     assert typo.returncode == 2
     assert "numTokens" in typo.stderr
-    elsewhere = run("specdec", "deploy", "local", "--namespace", "no-such-place", check=False, KUBECONTEXT="local",
-                    KUBECONFIG=str(local.kubeconfig()))  # fmt: skip
-    assert elsewhere.returncode == 2
-    assert "no-such-place" in elsewhere.stderr
+    gpus = run("specdec", "deploy", "dev", "--yes", "--namespace=no-such-place", "--context=vllm-speculative-local",
+               check=False, KUBECONFIG=str(local.kubeconfig()))  # fmt: skip
+    assert gpus.returncode == 2
+    assert "no-such-place" in gpus.stderr, "the namespace is missing"
+    assert "hf-token" in gpus.stderr, "and so is the Secret, and a node with the GPU: all of it is said at once"
     assert helm("list", "--output", "json") == revision
 
 

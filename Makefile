@@ -61,7 +61,7 @@ lint: ## Run every linter
 	@scripts/lint
 
 test: lint ## Lint, then run every test that needs no cluster
-	@$(SETUP) python tools lint terraform engine schemas
+	@$(SETUP) python tools lint monitoring terraform engine schemas
 	@pytest -n auto --dist loadgroup $(ARGS)
 
 e2e: ## Run the end-to-end test on a cluster of its own (root, Linux, 20 minutes)

@@ -19,19 +19,22 @@ sysctls=(net.ipv4.ip_forward net.ipv4.conf.all.route_localnet vm.overcommit_memo
 outside=(/run/containerd /var/lib/cni /var/log/containers /var/log/pods /var/lib/kubelet /usr/libexec/kubernetes /etc/cni /opt/cni
   /run/netns /run/xtables.lock)
 
-is_ours() { # PID NAME: the process is the one that up started here, not a later one that got its number
-  [ "$(readlink "/proc/$1/cwd" 2> /dev/null)" = "$dir" ] && [ "$(cat "$dir/run/$2.born" 2> /dev/null)" = "$(born "$1")" ]
-}
-born() { # PID: when it started, in ticks since boot
-  sed 's/.*) //' "/proc/$1/stat" 2> /dev/null | cut -d' ' -f20
+# Everything that up starts carries a mark in its environment, so that it is found even when nothing was written down.
+# Read without another program: a signal to the whole group would end that program, and the answer would be wrong.
+marked() { # PID [NAME]: up started the process, here, as that daemon
+  local -a variables
+  { mapfile -d '' -t variables < "/proc/$1/environ"; } 2> /dev/null || return 1
+  [[ "${variables[*]}" == *"SPECDEC_DAEMON=$dir/${2:-}"* ]]
 }
 runs() { # NAME
   local pid
-  pid="$(cat "$dir/run/$1.pid" 2> /dev/null)" && [ -n "$pid" ] && is_ours "$pid" "$1"
+  { read -r pid < "$dir/run/$1.pid"; } 2> /dev/null && marked "$pid" "$1"
 }
 one_at_a_time() { # holds a lock until the script ends; up calls down while it holds it
   [ -z "${SPECDEC_LOCKED:-}" ] || return 0
-  exec 9< "$here"
+  # The folder that the state lies in: two checkouts with one state meet here, two states do not.
+  mkdir -p "$(dirname "$dir")"
+  exec 9< "$(dirname "$dir")"
   flock -n 9 || { echo "$1: up or down runs already" >&2 && exit 2; }
   export SPECDEC_LOCKED=1
 }

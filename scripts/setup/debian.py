@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from setup.dag import SetupError, Step, Work
-from setup.paths import HOME
+from setup.paths import BIN, HOME
 
 # Package → a file that says it is there, relative to the root.
 PACKAGES = {
@@ -70,6 +70,28 @@ def packages_step(
             raise SetupError(f"still missing after apt-get install: {', '.join(missing())}")
 
     return Step("packages", "network", run, tuple(wanted), (), gib=0.5, fix="see what apt-get says in the log")
+
+
+def prometheus_step(which: Callable[[str], str | None] = shutil.which) -> Step:
+    """Prometheus and promtool out of Debian's package, unpacked and not installed: no service starts, no root needed.
+
+    Raises SetupError on a machine without apt.
+    """
+    if not which("apt-get"):
+        raise SetupError("promtool is not on PATH and this is no Debian or Ubuntu", "install Prometheus by hand")
+    programs = ("prometheus", "promtool")
+
+    def run(work: Work) -> None:
+        if os.geteuid() == 0:
+            work.command("apt-get", "update", attempts=4)
+        work.command("apt-get", "download", "prometheus", cwd=work.scratch, attempts=4)
+        package = next(work.scratch.glob("prometheus_*.deb"))
+        work.command("dpkg-deb", "--extract", package, work.scratch / "root")
+        for program in programs:
+            work.put(work.scratch / "root/usr/bin" / program, BIN / program)
+
+    return Step("prometheus", "network", run, programs, tuple(BIN / program for program in programs), gib=0.4,
+                fix="as root, `apt-get update` first; or install Prometheus by hand")  # fmt: skip
 
 
 def mirror() -> tuple[str, str]:

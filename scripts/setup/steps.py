@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 
 from setup import schemas
 from setup.dag import SetupError, Step, Work
-from setup.debian import base_step, missing, packages_step
+from setup.debian import base_step, missing, packages_step, prometheus_step
 from setup.images import image_steps, name_it_vllm
 from setup.paths import HOME, REPO, REQUIREMENTS
 from setup.python import environment_step, uv_step
-from setup.tools import KUBERNETES_FLAGS, go, go_build, go_step, tool_steps
+from setup.tools import KUBERNETES_FLAGS, go, go_build, go_step, on_path, tool_steps
 
 GROUPS = {
     "uv": "uv itself, for scripts/setup/lock",
     "python": ".venv with the command specdec and what tests and linters need",
     "tools": "helm and kubectl",
-    "lint": "kubeconform, tflint, actionlint, shellcheck",
+    "lint": "kubeconform, tflint, actionlint",
+    "monitoring": "promtool and prometheus",
     "terraform": "terraform, or OpenTofu where it is missing",
     "checkov": "checkov, in an environment of its own",
     "engine": "vLLM for CPUs, in an environment of its own",
@@ -26,7 +28,7 @@ GROUPS = {
 }
 TOOLS = {
     "tools": ("helm", "kubectl"),
-    "lint": ("kubeconform", "tflint", "actionlint", "shellcheck"),
+    "lint": ("kubeconform", "tflint", "actionlint"),
     "terraform": ("terraform",),
 }
 CLUSTER_BIN = HOME / "kubernetes"
@@ -49,7 +51,7 @@ def _engine() -> Step:
         step.run(work)
         name_it_vllm(next((folder / "lib").glob("python3.*/site-packages")))
 
-    return Step(step.name, step.lane, run, step.inputs, step.outputs, step.needs, step.fix, step.gib)
+    return replace(step, run=run)
 
 
 def _cluster() -> list[Step]:
@@ -88,6 +90,12 @@ def plan(groups: list[str]) -> tuple[dict[str, Step], list[str]]:
             )
         elif group == "engine":
             made.append(_engine())
+        elif group == "monitoring":
+            promtool = on_path("promtool", ("--version",), (2, 42))
+            if promtool:
+                notes.append(f"promtool {promtool[1]} from {promtool[0]}")
+            else:
+                made.append(prometheus_step())
         elif group == "schemas":
             made.append(schemas.step(() if go() else ("go",)))
         elif group == "cluster":

@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from setup.dag import SetupError, Step, Work
+from setup.dag import Step, Work
 from setup.paths import BIN, HOME, MODULES, outside_path
 from setup.python import install_into
 
@@ -20,7 +20,7 @@ GO_MINIMUM = (1, 24)
 class Tool:
     """A tool, how the machine's own is asked for its version, and how ours is built.
 
-    module   folder in scripts/tools with its go.mod and go.sum, None for one that only Debian's packages have
+    module   folder in scripts/tools with its go.mod and go.sum
     package  Go package of the command
     flags    linker flags: several tools learn their version no other way
     """
@@ -28,8 +28,8 @@ class Tool:
     name: str
     ask: tuple[str, ...]
     minimum: tuple[int, ...]
-    module: str = ""
-    package: str = ""
+    module: str
+    package: str
     flags: str = ""
     gib: float = 1.5
 
@@ -54,7 +54,6 @@ TOOLS = {
         Tool("tflint", ("--version",), (0, 50), "tflint", "github.com/terraform-linters/tflint"),
         Tool("actionlint", ("--version",), (1, 7), "actionlint", "github.com/rhysd/actionlint/cmd/actionlint",
              "-X github.com/rhysd/actionlint.version=1.7.12"),
-        Tool("shellcheck", ("--version",), (0, 8)),
         Tool("terraform", ("version",), (1, 9), "opentofu", "github.com/opentofu/opentofu/cmd/tofu",
              "-X github.com/opentofu/opentofu/version.dev=no"),
     )
@@ -142,9 +141,6 @@ def tool_steps(name: str) -> tuple[list[Step], str]:
     found = on_path(name, tool.ask, tool.minimum)
     if found:
         return [], f"{name} {found[1]} from {found[0]}"
-    if not tool.module:
-        least = ".".join(map(str, tool.minimum))
-        raise SetupError(f"{name} {least} or newer is not on PATH", f"apt-get install {name}")
     built = "tofu" if name == "terraform" else name
     steps = go_build(name, tool.module, {built: tool.package}, tool.flags, BIN, tool.gib)
     if name == "terraform":

@@ -68,13 +68,6 @@ def test_without_go_it_comes_from_pypi_first(machine: Path) -> None:
     assert not any("go" in step.needs for step in steps)
 
 
-@pytest.mark.usefixtures("machine")
-def test_a_tool_that_cannot_be_built_says_how_to_install_it() -> None:
-    with pytest.raises(SetupError, match="shellcheck") as caught:
-        tools.tool_steps("shellcheck")
-    assert caught.value.fix == "apt-get install shellcheck"
-
-
 def test_pips_configuration_holds_for_uv_and_uvs_own_wins() -> None:
     config = "global.index-url='https://packages.example/simple'\n:env:.timeout='180'\nglobal.cert='/ca.pem'\nfreeze.user='1'"
     environment = python.uv_environment(config, {"PATH": "/bin", "SSL_CERT_FILE": "/own.pem"})

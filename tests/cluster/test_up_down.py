@@ -110,16 +110,40 @@ def test_a_cluster_that_died_in_the_middle_starts_again_and_goes_down(before: di
     assert machine() == before
 
 
-def test_ctrl_c_while_it_starts_leaves_nothing(before: dict[str, set[str]]) -> None:
-    environment = {**os.environ, "SPECDEC_STATE": str(STATE)}
-    process = subprocess.Popen(
-        [SCRIPTS / "up"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+def start_up() -> subprocess.Popen[bytes]:
+    """`up` as a terminal starts it: SIGINT reaches it, even where the tests themselves run in the background."""
+    return subprocess.Popen(
+        [SCRIPTS / "up"],
+        env={**os.environ, "SPECDEC_STATE": str(STATE)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    while not (STATE / "run" / "kubelet.pid").exists():
-        assert process.poll() is None
-        time.sleep(0.02)
+
+
+def wait_for(file: str, process: subprocess.Popen[bytes]) -> None:
+    while not (STATE / file).exists():
+        assert process.poll() is None, f"up ended before {file} was there"
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("moment", ["before/complete", "run/containerd.pid", "run/apiserver.pid", "run/kubelet.pid"])
+def test_ctrl_c_while_it_starts_leaves_nothing(before: dict[str, set[str]], moment: str) -> None:
+    process = start_up()
+    wait_for(moment, process)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=120) != 0
+    assert machine() == before
+
+
+def test_an_up_that_was_killed_leaves_nothing_after_down(before: dict[str, set[str]]) -> None:
+    process = start_up()
+    wait_for("run/apiserver.pid", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    (STATE / "run/apiserver.pid").unlink()  # as when it is killed before it could write the number down
+    assert script("down").returncode == 0
     assert machine() == before
 
 

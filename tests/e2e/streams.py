@@ -1,22 +1,22 @@
-"""Clients that stream answers one after another, ask once and never again, and count every token that came."""
+"""Load on a Service from a pod of its own, as an application in the cluster would put it there."""
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
+import json
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
 
-from specdec.deploy.endpoint import Endpoint
-from specdec.errors import SpecdecError
+from load import PROMPTS
+from machine import NAMESPACE, ROOT, run
+from specdec import local
+from specdec.deploy.cluster import CORE, Cluster, Object
 
-PROMPTS = (
-    "A draft model proposes tokens and",
-    "The scheduler decides which requests",
-    "When a pod ends, its streams",
-    "The acceptance rate of a pair is",
-    "def decode(step):",
-)
+SCRIPT = Path(__file__).with_name("load.py")
 MAX_TOKENS = 96
+STOP = "/tmp/stop"
+__all__ = ["MAX_TOKENS", "PROMPTS", "Load", "Tally"]
 
 
 @dataclass
@@ -27,52 +27,62 @@ class Tally:
     broken: list[str] = field(default_factory=list)
 
 
-def ask(endpoint: Endpoint, model: str, prompt: str) -> int:
-    """Tokens that arrived for one streamed answer, by their ids. Raises where the stream is cut."""
-    body = {
-        "model": model,
-        "prompt": prompt,
-        "max_tokens": MAX_TOKENS,
-        "temperature": 0,
-        "ignore_eos": True,
-        "return_token_ids": True,
-    }
-    tokens = 0
-    for chunk in endpoint.stream("/v1/completions", body, timeout=120):
-        for choice in chunk.data.get("choices", []):
-            tokens += len(choice.get("token_ids") or [])
-    return tokens
-
-
-def client(number: int, endpoint: Endpoint, model: str, stop: threading.Event, tally: Tally) -> None:
-    """Ask for every prompt once, then go on until told to stop; an answer begun is always read to its end."""
-    rounds = 0
-    while rounds < len(PROMPTS) or not stop.is_set():
-        index = (number + rounds) % len(PROMPTS)
-        try:
-            tally.answers.append((number, index, ask(endpoint, model, PROMPTS[index])))
-        except SpecdecError as error:
-            tally.broken.append(f"client {number}, prompt {index}: {error}")
-        rounds += 1
-
-
 class Load:
-    """Four clients in the background: `with Load(...) as load: ...`, then `load.tally`."""
+    """Clients that stream while the block runs: `with Load(cluster, "speculative-router", "target") as load: ...`,
+    then `load.tally`.
+    """
 
-    def __init__(self, endpoint: Endpoint, model: str, clients: int = 4) -> None:
-        self.endpoint, self.model, self.clients = endpoint, model, clients
-        self.tally, self.stop = Tally(), threading.Event()
-        self.pool = ThreadPoolExecutor(clients)
+    def __init__(self, cluster: Cluster, service: str, model: str, clients: int = 4) -> None:
+        self.cluster, self.tally = cluster, Tally()
+        self.arguments = [service, "8000", model, str(clients), str(MAX_TOKENS), STOP]
+        self.path = cluster.path(CORE, "pods", "load")
 
     def __enter__(self) -> Load:
-        self.futures = [
-            self.pool.submit(client, number, self.endpoint, self.model, self.stop, self.tally)
-            for number in range(self.clients)
-        ]
+        self.cluster.request("POST", self.cluster.path(CORE, "pods"), json=self._pod())
+        self._wait_for("Running", seconds=120)
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.stop.set()
-        for future in self.futures:
-            future.result(timeout=300)
-        self.pool.shutdown()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            kubectl("exec", "load", "--", "touch", STOP)
+            self._wait_for("Succeeded", seconds=300)
+            told = json.loads(self.cluster.logs("load", "load")[-1])
+            self.tally = Tally([(client, prompt, tokens) for client, prompt, tokens in told["answers"]], told["broken"])
+        kubectl("delete", "pod", "load", "--grace-period=0", "--force", "--wait=true")
+
+    def _wait_for(self, phase: str, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            pod = self.cluster.get(self.path) or {}
+            now = (pod.get("status") or {}).get("phase")
+            if now in (phase, "Succeeded"):
+                return
+            assert now != "Failed", "\n".join(self.cluster.logs("load", "load"))
+            assert time.monotonic() < deadline, f"the pod with the load is {now} after {seconds:.0f} s"
+            time.sleep(0.5)
+
+    def _pod(self) -> Object:
+        """The script goes along as an argument, so that nothing has to be mounted."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "load"},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [
+                    {
+                        "name": "load",
+                        "image": local.ROUTER_IMAGE,
+                        "imagePullPolicy": "Never",
+                        "command": ["python3", "-c", SCRIPT.read_text(), *self.arguments],
+                    }
+                ],
+            },
+        }
+
+
+def kubectl(*arguments: str) -> None:
+    program = ROOT / ".tools/kubernetes/kubectl"
+    run(str(program), "--kubeconfig", str(local.kubeconfig()), "--namespace", NAMESPACE, *arguments)

@@ -88,11 +88,11 @@ def test_an_upgrade_of_k_under_four_streams_loses_no_token_and_rolls_back(cluste
     files = ["-f", str(VALUES), *(["-f", str(extra)] if extra else [])]
     settings = [*files, "--set", "engine.replicas=2,baseline.enabled=false"]
     helm("upgrade", "--install", RELEASE, str(CHART), *settings, "--wait", "--timeout", "10m")
-    router = cluster.service(f"{RELEASE}-router")
+    router = f"{RELEASE}-router"
 
-    with Load(router, MODEL) as undisturbed:
+    with Load(cluster, router, MODEL) as undisturbed:
         pass
-    with Load(router, MODEL) as disturbed:
+    with Load(cluster, router, MODEL) as disturbed:
         helm(
             "upgrade", RELEASE, str(CHART), *settings, "--set", "speculative.numTokens=2", "--wait", "--timeout", "10m"
         )
@@ -130,7 +130,8 @@ def test_a_pair_that_never_agrees_is_slower_with_speculation() -> None:
 
 
 def test_uninstall_and_destroy_leave_nothing_on_the_machine(cluster: Cluster, before: Machine) -> None:
-    helm("uninstall", RELEASE, "--wait")
+    # Helm waits for what it deleted itself; pods go after their StatefulSet unless it is told to wait for them.
+    helm("uninstall", RELEASE, "--wait", "--cascade=foreground")
     assert cluster.pods({"app.kubernetes.io/instance": RELEASE}) == []
     run("specdec", "destroy", "local", "--yes")
     assert Machine.now().left_since(before) == {}

@@ -60,7 +60,7 @@ class Cluster:
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """One request. Raises Unreachable where no answer comes and ApiError for an answer of 400 and above."""
         try:
-            response = self.client.request(method, path, **options)
+            response = self._ask(method, path, options)
         except httpx.TransportError as error:
             raise Unreachable(
                 f"the cluster at {self.client.base_url} does not answer: {error or type(error).__name__}",
@@ -72,6 +72,15 @@ class Cluster:
         if response.status_code >= 400:
             raise api_error(response)
         return response
+
+    def _ask(self, method: str, path: str, options: Object) -> httpx.Response:
+        try:
+            return self.client.request(method, path, **options)
+        except httpx.RemoteProtocolError:
+            # The server closed a connection that idled, just as it was used again: a question may be asked twice.
+            if method != "GET":
+                raise
+            return self.client.request(method, path, **options)
 
     def get(self, path: str, **params: Any) -> Object | None:
         """The object at `path`, or None where there is none."""

@@ -56,17 +56,23 @@ class Deploy:
                 self._local_cluster()
             with self.progress.step("preflight"):
                 manifests = self.render()
-                cluster = connect(env.namespace, kubeconfig=self.kubeconfig, context=env.kubecontext)
-                held.callback(cluster.close)
+                cluster = self._connect(held)
                 exists = self._preflight(cluster, manifests)
             if not exists:
                 self._create_namespace(cluster)
-            cluster_lock = held.enter_context(lock.ClusterLock(cluster, env.release, report=self.progress.warn))
+            # A connection of its own: the lock is renewed by another thread, and an HTTP/2 connection is for one.
+            lease = lock.ClusterLock(self._connect(held), env.release, report=self.progress.warn)
+            cluster_lock = held.enter_context(lease)
             with self.progress.step("helm"):
                 self._apply(cluster_lock)
             with self.progress.step("wait"):
                 ready = self._wait(cluster, manifests)
             return self._prove(cluster, manifests, ready)
+
+    def _connect(self, held: ExitStack) -> Cluster:
+        cluster = connect(self.env.namespace, kubeconfig=self.kubeconfig, context=self.env.kubecontext)
+        held.callback(cluster.close)
+        return cluster
 
     def render(self) -> list[Manifest]:
         """The manifests that will be applied."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from machine import CHART, NAMESPACE, RELEASE, ROOT, Machine, run, specdec
 from specdec import local
+from specdec.deploy import removal
 from specdec.deploy.cluster import Cluster, connect
 from streams import MAX_TOKENS, PROMPTS, Load
 
@@ -132,7 +133,10 @@ def test_a_pair_that_never_agrees_is_slower_with_speculation() -> None:
 def test_uninstall_and_destroy_leave_nothing_on_the_machine(cluster: Cluster, before: Machine) -> None:
     # Helm waits for what it deleted itself; pods go after their StatefulSet unless it is told to wait for them.
     helm("uninstall", RELEASE, "--wait", "--cascade=foreground")
-    assert cluster.pods({"app.kubernetes.io/instance": RELEASE}) == []
+    deadline = time.monotonic() + 120
+    while (left := removal.present(cluster, RELEASE)) and time.monotonic() < deadline:
+        time.sleep(1)
+    assert left == []
     run("specdec", "destroy", "local", "--yes")
     assert Machine.now().left_since(before) == {}
     assert not Path(local.state_dir()).exists()

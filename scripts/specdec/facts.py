@@ -58,6 +58,17 @@ def surfaces() -> dict[str, Any]:
     return load(files_dir() / "surfaces.yaml")
 
 
+def metrics(version: str | None, core: str = "v1") -> list[dict[str, Any]]:
+    """What that version exports on /metrics without being asked for what is hidden; none for an unknown version."""
+    rows = in_range(load(files_dir() / "metrics.yaml")["metrics"], version)
+    return [row for row in rows if row["core"] == core and not row.get("hidden")]
+
+
+def metric_name(role: str, version: str | None, core: str = "v1") -> str | None:
+    """What the version calls a metric, e.g. `metric_name("kvCacheUsage", "0.9.1")`; None where it has none."""
+    return next((str(row["name"]) for row in metrics(version, core) if row.get("role") == role), None)
+
+
 def accelerators() -> dict[str, Any]:
     """Accelerators by type, e.g. `accelerators()["h100-80gb"]["memoryGiB"]`."""
     return _section("accelerators.yaml", "accelerators")

@@ -148,9 +148,29 @@ class Surfaces(Closed):
     methods: dict[str, Since]
 
 
+class Metric(Closed):
+    """Names as scraped: a counter's ends in _total."""
+
+    name: Annotated[str, Field(pattern=r"^vllm:[a-z0-9_]+[a-z0-9]$")]
+    type: Literal["counter", "gauge", "histogram"]
+    core: Literal["v0", "v1"]
+    from_: Version = Field(alias="from")
+    before: Version | None = None
+    role: Annotated[str, Field(pattern=r"^[a-z][a-zA-Z0-9]+$")] | None = None
+    hidden: Literal[True] | None = None
+    labels: list[str] | None = None
+    source: str
+
+
+class Metrics(Closed):
+    schemaVersion: Literal[1]
+    metrics: Annotated[list[Metric], Field(min_length=1)]
+
+
 SCHEMAS: dict[str, type[BaseModel]] = {
     "accelerators.yaml": Accelerators,
     "engines.yaml": Engines,
+    "metrics.yaml": Metrics,
     "models.yaml": Models,
     "prices.yaml": Prices,
     "surfaces.yaml": Surfaces,

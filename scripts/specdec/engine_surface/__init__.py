@@ -201,10 +201,3 @@ def main(arguments: list[str]) -> None:
         lines, questions = differences(read(source), version)
     print(f"# files/surfaces.yaml: {len(lines)} changes with vLLM {version}", *lines, sep="\n")
     print("\n# For a person to decide", *[f"- {question}" for question in [*questions, *ALWAYS]], sep="\n")
-
-
-if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except SpecdecError as error:
-        raise SystemExit(f"{error}") from None

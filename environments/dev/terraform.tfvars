@@ -1,4 +1,4 @@
-# Variables of terraform/gke. One L4 at most four times, none while nothing runs; spot, because a developer can wait.
+# Variables of terraform/gke. One L4, none while nothing runs; spot, because a developer can wait.
 project_id = "my-project-dev"
 name       = "inference-dev"
 region     = "us-central1"
@@ -8,7 +8,7 @@ gpu_pools = {
     machine_type = "g2-standard-12"
     zones        = ["us-central1-a", "us-central1-b", "us-central1-c"]
     provisioning = "spot"
-    max_nodes    = 4
+    max_nodes    = 1
   }
 }
 

@@ -14,7 +14,7 @@ output "platform" {
 }
 
 output "gpu_pools" {
-  description = "GPU pools as pods see them: labels to select, taints to tolerate, GPUs and storage of a node."
+  description = "GPU pools as pods see them: labels to select, taints to tolerate, GPUs and storage of a node, notice before a spot node goes."
   value = {
     for name, pool in module.gpu_pool : name => {
       name                  = pool.name
@@ -23,6 +23,7 @@ output "gpu_pools" {
       engines_per_node      = pool.engines_per_node
       max_gpus              = pool.max_gpus
       ephemeral_storage_gib = pool.ephemeral_storage_gib
+      notice_seconds        = pool.notice_seconds
       node_labels           = pool.node_labels
       taints                = pool.taints
     }

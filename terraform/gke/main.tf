@@ -36,6 +36,7 @@ module "gpu_pool" {
   provisioning          = each.value.provisioning
   reservation           = each.value.reservation
   max_run_duration_days = each.value.max_run_duration_days
+  spot_shutdown_seconds = each.value.spot_shutdown_seconds
   min_nodes             = each.value.min_nodes
   max_nodes             = each.value.max_nodes
   gpus_per_engine       = each.value.gpus_per_engine

@@ -108,6 +108,7 @@ variable "gpu_pools" {
     provisioning          = optional(string, "on_demand")
     reservation           = optional(string)
     max_run_duration_days = optional(number, 7)
+    spot_shutdown_seconds = optional(number)
     min_nodes             = optional(number, 0)
     max_nodes             = optional(number, 2)
     gpus_per_engine       = optional(number, 1)

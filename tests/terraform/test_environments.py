@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import ROOT, Copy
 from specdec import environments, helm
+from specdec.deploy.cloud import tfvars
+from specdec.deploy.cloud.target import Target
+from specdec.environments import Environment
+from specdec.errors import SpecdecError
+from specdec.infrastructure import pools
+from specdec.infrastructure.agreement import Ask, misfits, place
+from specdec.infrastructure.pools import Nodes
 from specdec.manifests import engines, parse
 from test_operator_values import outputs
 
@@ -22,7 +30,7 @@ MOCKS = {
     "google": """
 mock_provider "google" {
   mock_resource "google_container_cluster" {
-    defaults = { master_version = "1.33.4-gke.1000000" }
+    defaults = { master_version = "1.35.0-gke.1171000" }
   }
   mock_resource "google_service_account" {
     defaults = { email = "nodes@example.iam.gserviceaccount.com" }
@@ -53,104 +61,80 @@ mock_provider "aws" {
 """,
 }
 
-UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
-
-def gib(quantity: str) -> float:
-    number, unit = re.fullmatch(r"([\d.]+)(\w*)", quantity).groups()  # type: ignore[union-attr]
-    return float(number) * UNITS[unit] / 2**30
-
-
-def root_of(name: str) -> str:
-    """The root that an environment's variables are for: a backend configuration is named after it."""
-    return next(root for root in CLOUDS if (ENVIRONMENTS / name / f"backend.{root}.hcl").exists())
-
-
-def pools_of(copy: Copy, tool: str, name: str) -> dict[str, Any]:
-    """Output gpu_pools of the environment's cluster root."""
-    root = root_of(name)
+def made_by_terraform(copy: Copy, tool: str, root: str, variables: Path) -> dict[str, Any]:
+    """Output gpu_pools of a cluster root with these variables."""
     tests = copy.terraform / root / "tests"
     for file in tests.iterdir():
         file.unlink()
     (tests / "environment.tftest.hcl").write_text(MOCKS[CLOUDS[root]] + 'run "environment" {}\n')
     copy.init(tool, root)
-    variables = ENVIRONMENTS / name / "terraform.tfvars"
     log = copy.run(tool, root, "test", "-json", "-verbose", f"-var-file={variables}").stdout
     return dict(outputs(log)["gpu_pools"])
 
 
-def wanted(name: str) -> list[dict[str, Any]]:
+def wanted(name: str) -> list[Ask]:
     """What each engine of the environment's rendered chart asks of its node."""
     where = environments.load(name)
     manifests = parse(helm.render(where.values, [], where.release, where.namespace), name)
-    asks = []
-    for engine in engines(manifests):
-        pod = engine.pod_spec
-        volumes = [volume.get("emptyDir") or {} for volume in pod.get("volumes") or []]
-        on_disk = [
-            volume["sizeLimit"] for volume in volumes if volume.get("medium") != "Memory" and "sizeLimit" in volume
-        ]
-        asks.append(
-            {
-                "name": engine.name,
-                "accelerator": engine.accelerator,
-                "selector": pod.get("nodeSelector") or {},
-                "tolerations": pod.get("tolerations") or [],
-                "gpus": engine.gpus,
-                "replicas": engine.replicas,
-                "storage": sum(map(gib, on_disk)),
-                "service_account": pod.get("serviceAccountName"),
-            }
-        )
-    return [ask for ask in asks if ask["gpus"]]
+    return [ask for ask in map(Ask.of, engines(manifests)) if ask.gpus]
 
 
-def tolerates(tolerations: list[dict[str, Any]], taint: dict[str, str]) -> bool:
-    return any(
-        toleration.get("key") in (taint["key"], None)
-        and toleration.get("effect") in (taint["effect"], None)
-        and (toleration.get("operator") == "Exists" or toleration.get("value") == taint["value"])
-        for toleration in tolerations
-    )
-
-
-def misfits(ask: dict[str, Any], pool: dict[str, Any]) -> list[str]:
-    """Why an engine cannot run on a pool's nodes; none if it can."""
-    found = [
-        f"label {key}={value}, the pool has {pool['node_labels'].get(key)}"
-        for key, value in ask["selector"].items()
-        if pool["node_labels"].get(key) != value
-    ]
-    found += [f"taint {taint['key']}" for taint in pool["taints"] if not tolerates(ask["tolerations"], taint)]
-    if ask["accelerator"] != pool["accelerator"]:
-        found.append(f"accelerator {ask['accelerator']}, the pool has {pool['accelerator']}")
-    if ask["gpus"] > pool["gpus_per_node"]:
-        found.append(f"{ask['gpus']} GPUs, a node has {pool['gpus_per_node']}")
-    on_node = max(1, min(ask["replicas"], pool["gpus_per_node"] // max(1, ask["gpus"])))
-    # GKE and kubelet keep a tenth for themselves.
-    if on_node * ask["storage"] > 0.9 * pool["ephemeral_storage_gib"]:
-        found.append(f"{on_node} × {ask['storage']:.0f} GiB of storage, a node has {pool['ephemeral_storage_gib']}")
+def target(directory: Path) -> Target:
+    found = Target.of(Environment(directory.name, directory, [], "speculative", "ai-inference", None))
+    assert found, f"{directory.name} has no Terraform"
     return found
 
 
+def same(read: Nodes, made: dict[str, Any]) -> None:
+    """What specdec reads out of the variables is what Terraform made of them."""
+    assert read.accelerator == made["accelerator"]
+    assert read.gpus == made["gpus_per_node"]
+    assert read.gpus // read.pool.gpus_per_engine == made["engines_per_node"]
+    assert read.gpus * read.pool.max_nodes == made["max_gpus"]
+    assert read.storage_gib == made["ephemeral_storage_gib"]
+    assert read.notice_seconds == made["notice_seconds"]
+    assert read.labels == made["node_labels"]
+    assert list(read.taints) == made["taints"]
+
+
 @pytest.mark.parametrize("name", WITH_POOLS)
-def test_the_engines_of_an_environment_fit_its_pools(copy: Copy, one_tool: str, name: str) -> None:
-    pools, asks = pools_of(copy, one_tool, name), wanted(name)
+def test_the_engines_of_an_environment_fit_the_pools_that_terraform_makes(copy: Copy, one_tool: str, name: str) -> None:
+    where = target(ENVIRONMENTS / name)
+    found = pools.of(where)
+    made = made_by_terraform(copy, one_tool, where.cloud, where.file)
+    assert {nodes.name for nodes in found} == set(made)
+    for nodes in found:
+        same(nodes, made[nodes.name])
+    asks = wanted(name)
     assert asks, f"{name} has pools and no engine that wants GPUs"
-    for ask in asks:
-        tried = {pool: misfits(ask, pools[pool]) for pool in pools}
-        fitting = [pool for pool, problems in tried.items() if not problems]
-        assert fitting, f"{ask['name']} fits no pool: {json.dumps(tried, indent=2)}"
-        assert ask["replicas"] * ask["gpus"] <= sum(pools[pool]["max_gpus"] for pool in fitting)
+    assert set(place(asks, found, where.file.name)) == {ask.name for ask in asks}
+
+
+@pytest.mark.parametrize("cloud", sorted(CLOUDS))
+def test_pools_that_no_environment_has_are_read_as_terraform_makes_them(
+    copy: Copy, one_tool: str, tmp_path: Path, cloud: str
+) -> None:
+    shutil.copy(Path(__file__).parent / f"variables/{cloud}.tfvars", tmp_path / "terraform.tfvars")
+    (tmp_path / f"backend.{cloud}.hcl").write_text("")
+    where = target(tmp_path)
+    made = made_by_terraform(copy, one_tool, cloud, where.file)
+    found = pools.of(where)
+    assert {nodes.name for nodes in found} == set(made)
+    for nodes in found:
+        same(nodes, made[nodes.name])
 
 
 @pytest.mark.parametrize("name", WITH_POOLS)
 def test_pods_that_may_read_the_token_are_the_engines(name: str) -> None:
-    text = (ENVIRONMENTS / name / "terraform.tfvars").read_text()
-    named = set(re.findall(r'"[a-z0-9-]+/([a-z0-9-]+)"', text)) | set(
-        re.findall(r'service_account\s*=\s*"([^"]+)"', text)
-    )
-    assert named == {ask["service_account"] for ask in wanted(name)}
+    """In every file of variables that names a service account."""
+    for file in ("terraform.tfvars", "platform.tfvars"):
+        text = (ENVIRONMENTS / name / file).read_text()
+        named = set(re.findall(r'"[a-z0-9-]+/([a-z0-9-]+)"', text)) | set(
+            re.findall(r'service_account\s*=\s*"([^"]+)"', text)
+        )
+        named -= {name for name in named if name in ("gke", "eks")}
+        assert named == {ask.service_account for ask in wanted(name)}, file
 
 
 def test_every_environment_on_gpus_has_its_pools() -> None:
@@ -159,55 +143,77 @@ def test_every_environment_on_gpus_has_its_pools() -> None:
     assert on_gpus == set(WITH_POOLS)
 
 
-FITTING: dict[str, Any] = {
-    "name": "engine",
-    "accelerator": "h100-80gb",
-    "selector": {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"},
-    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-    "gpus": 2,
-    "replicas": 4,
-    "storage": 150.0,
-    "service_account": "speculative",
-}
-POOL: dict[str, Any] = {
-    "accelerator": "h100-80gb",
-    "node_labels": {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"},
-    "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}],
-    "gpus_per_node": 8,
-    "ephemeral_storage_gib": 6000,
-}
+FITTING = Ask(
+    name="engine",
+    accelerator="h100-80gb",
+    selector={"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"},
+    tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    gpus=2,
+    replicas=4,
+    storage_gib=150.0,
+    grace_seconds=15,
+    service_account="speculative",
+)
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Nodes:
+    (tmp_path / "backend.gke.hcl").write_text("")
+    (tmp_path / "terraform.tfvars").write_text(
+        'region = "us-central1"\n'
+        'gpu_pools = { h100 = { machine_type = "a3-highgpu-8g", provisioning = "spot", max_nodes = 1 } }\n'
+    )
+    return pools.of(target(tmp_path))[0]
 
 
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"selector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}, "label"),
-        ({"tolerations": []}, "taint"),
-        ({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "true"}]}, "taint"),
-        ({"accelerator": "l4"}, "accelerator"),
-        ({"gpus": 16}, "GPUs"),
-        ({"storage": 1500.0}, "storage"),
+        ({"selector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}, "selects"),
+        ({"tolerations": []}, "tolerate"),
+        ({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "true"}]}, "tolerate"),
+        ({"accelerator": "l4"}, "is for l4"),
+        ({"gpus": 16}, "16 GPUs, a node has 8"),
+        ({"storage_gib": 1500.0}, "4 of it take 6000 GiB of storage, a node has 5400"),
+        ({"grace_seconds": 90}, "90 s, a spot node is gone after 15"),
     ],
 )
-def test_a_misfit_is_named(change: dict[str, Any], word: str) -> None:
-    assert misfits(FITTING, POOL) == []
-    problems = misfits(FITTING | change, POOL)
+def test_a_misfit_is_named(pool: Nodes, change: dict[str, Any], word: str) -> None:
+    assert misfits(FITTING, pool) == []
+    problems = misfits(replace(FITTING, **change), pool)
     assert len(problems) == 1
     assert word in problems[0]
+
+
+def test_more_engines_than_the_pools_can_ever_hold_are_refused(pool: Nodes) -> None:
+    with pytest.raises(SpecdecError, match="5 replicas of engine engine, h100 can hold 4") as refused:
+        place([replace(FITTING, replicas=5)], [pool], "terraform.tfvars")
+    assert refused.value.code == "SD881"
+    assert refused.value.fix == "max_nodes of 2 or more"
 
 
 def test_backends_are_named_for_every_root_and_never_shared() -> None:
     places = set()
     for file in sorted(Path(ENVIRONMENTS).glob("*/backend.*.hcl")):
-        settings = dict(re.findall(r'^(\w+)\s*=\s*"?([^"\n]+)"?', file.read_text(), re.MULTILINE))
-        place = (settings["bucket"], settings.get("prefix") or settings.get("key"))
-        assert place not in places, f"{file} shares its state"
-        places.add(place)
+        settings = tfvars.load(file)
+        place_of_state = (settings["bucket"], settings.get("prefix") or settings.get("key"))
+        assert place_of_state not in places, f"{file} shares its state"
+        places.add(place_of_state)
         if "key" in settings:
-            assert settings["encrypt"] == "true"
-            assert settings["use_lockfile"] == "true"
+            assert settings["encrypt"] is True
+            assert settings["use_lockfile"] is True
     for name in WITH_POOLS:
         assert {file.name for file in (ENVIRONMENTS / name).glob("backend.*")} == {
-            f"backend.{root_of(name)}.hcl",
+            f"backend.{target(ENVIRONMENTS / name).cloud}.hcl",
             "backend.platform.hcl",
         }
+
+
+def test_the_platform_reads_the_state_that_the_cluster_writes() -> None:
+    for name in WITH_POOLS:
+        where = ENVIRONMENTS / name
+        state = tfvars.load(where / "platform.tfvars")["cluster_state"]
+        cloud = target(where).cloud
+        written = tfvars.load(where / f"backend.{cloud}.hcl")
+        assert state["backend"] == {"gke": "gcs", "eks": "s3"}[cloud]
+        assert state["config"].items() <= written.items()

@@ -28,6 +28,12 @@ output "ephemeral_storage_gib" {
   value       = local.storage_gib
 }
 
+output "notice_seconds" {
+  description = "Seconds that pods have to stop in before a spot node is gone: EC2's two minutes' notice. Null: nodes are not taken back."
+  # source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+  value = var.provisioning == "spot" ? 120 : null
+}
+
 output "node_labels" {
   description = "Labels that a pod can select the nodes by, the ones that EKS sets among them."
   value = merge(local.labels, {

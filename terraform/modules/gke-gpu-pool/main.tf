@@ -18,6 +18,9 @@ locals {
     can(regex("^(a3-ultragpu|a4|g4)-", var.machine_type)) ? "hyperdisk-balanced" : "pd-ssd",
   )
 
+  # The last seconds of a spot node are for system pods. source: https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
+  system_shutdown_seconds = 15
+
   flexible = contains(["flex_start", "queued"], var.provisioning)
 
   # 1.33.1-gke.1000 as 1033001
@@ -152,8 +155,10 @@ resource "google_container_node_pool" "this" {
     }
 
     kubelet_config {
-      cpu_cfs_quota                          = true
-      insecure_kubelet_readonly_port_enabled = "FALSE"
+      cpu_cfs_quota                               = true
+      insecure_kubelet_readonly_port_enabled      = "FALSE"
+      shutdown_grace_period_seconds               = var.spot_shutdown_seconds
+      shutdown_grace_period_critical_pods_seconds = var.spot_shutdown_seconds == null ? null : local.system_shutdown_seconds
     }
 
     shielded_instance_config {
@@ -195,6 +200,11 @@ resource "google_container_node_pool" "this" {
     precondition {
       condition     = !local.flexible || local.version == null || coalesce(local.version, 0) >= 1032002
       error_message = "Flex-start needs GKE 1.32.2 or later; the cluster runs ${coalesce(var.cluster_version, "another")}."
+    }
+
+    precondition {
+      condition     = var.spot_shutdown_seconds == null || local.version == null || coalesce(local.version, 0) >= 1035000
+      error_message = "spot_shutdown_seconds needs GKE 1.35 or later; the cluster runs ${coalesce(var.cluster_version, "another")}."
     }
 
     precondition {

@@ -28,6 +28,11 @@ output "ephemeral_storage_gib" {
   value       = local.local_ssds * local.machine.localSSD.sizeGiB
 }
 
+output "notice_seconds" {
+  description = "Seconds that pods have to stop in before a spot node is gone. Null: nodes are not taken back."
+  value       = var.provisioning == "spot" ? coalesce(var.spot_shutdown_seconds, 30) - local.system_shutdown_seconds : null
+}
+
 output "node_labels" {
   description = "Labels that a pod can select the nodes by, the ones that GKE sets among them."
   value = merge(

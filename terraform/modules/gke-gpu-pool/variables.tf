@@ -87,6 +87,22 @@ variable "max_run_duration_days" {
   }
 }
 
+variable "spot_shutdown_seconds" {
+  description = "Seconds from the notice that a spot node is taken back to its end: 30, or 120 from GKE 1.35 on. Pods have 15 less. Null: GKE's 30."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.spot_shutdown_seconds == null || contains([30, 120], coalesce(var.spot_shutdown_seconds, 30))
+    error_message = "spot_shutdown_seconds is 30 or 120: GKE knows no other."
+  }
+
+  validation {
+    condition     = var.spot_shutdown_seconds == null || var.provisioning == "spot"
+    error_message = "spot_shutdown_seconds is for provisioning = \"spot\" alone."
+  }
+}
+
 variable "min_nodes" {
   description = "Fewest nodes over all zones. 0 pays for no GPU while nothing runs."
   type        = number

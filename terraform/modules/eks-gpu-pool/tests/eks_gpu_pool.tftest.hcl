@@ -55,7 +55,7 @@ run "an_a10g_pool_is_safe_by_default" {
   }
 
   assert {
-    condition     = output.accelerator == "a10g" && output.gpus_per_node == 8 && output.engines_per_node == 8 && output.max_gpus == 16 && output.driver_mode == "operator" && length(output.name) > 0 && output.node_labels["node.kubernetes.io/instance-type"] == "g5.48xlarge" && one(output.taints) == { key = "nvidia.com/gpu", value = "present", effect = "NoSchedule" }
+    condition     = output.accelerator == "a10g" && output.gpus_per_node == 8 && output.engines_per_node == 8 && output.max_gpus == 16 && output.driver_mode == "operator" && output.notice_seconds == null && length(output.name) > 0 && output.node_labels["node.kubernetes.io/instance-type"] == "g5.48xlarge" && one(output.taints) == { key = "nvidia.com/gpu", value = "present", effect = "NoSchedule" }
     error_message = "Outputs say what the pool is."
   }
 }
@@ -104,7 +104,7 @@ run "spot_with_security_groups_of_yours" {
     security_group_ids = ["sg-1"]
   }
   assert {
-    condition     = aws_eks_node_group.this.capacity_type == "SPOT" && length(aws_launch_template.this.capacity_reservation_specification) == 0 && aws_launch_template.this.vpc_security_group_ids == toset(["sg-1"]) && output.node_labels["eks.amazonaws.com/capacityType"] == "SPOT"
+    condition     = aws_eks_node_group.this.capacity_type == "SPOT" && length(aws_launch_template.this.capacity_reservation_specification) == 0 && aws_launch_template.this.vpc_security_group_ids == toset(["sg-1"]) && output.node_labels["eks.amazonaws.com/capacityType"] == "SPOT" && output.notice_seconds == 120
     error_message = "Spot."
   }
 }

@@ -95,7 +95,7 @@ run "an_h100_pool_is_safe_by_default" {
   }
 
   assert {
-    condition     = output.accelerator == "h100-80gb" && output.gpus_per_node == 8 && output.engines_per_node == 8 && output.max_gpus == 16 && output.ephemeral_storage_gib == 6000 && output.driver_mode == "gke-managed"
+    condition     = output.accelerator == "h100-80gb" && output.gpus_per_node == 8 && output.engines_per_node == 8 && output.max_gpus == 16 && output.ephemeral_storage_gib == 6000 && output.driver_mode == "gke-managed" && output.notice_seconds == null
     error_message = "Outputs say what the pool is: 16 × 375 GiB, two nodes of eight."
   }
 
@@ -193,6 +193,53 @@ run "a3_highgpu_2g_is_bought_as_spot" {
     condition     = google_container_node_pool.this.node_config[0].spot && google_container_node_pool.this.node_config[0].ephemeral_storage_local_ssd_config[0].local_ssd_count == 4 && output.node_labels["cloud.google.com/gke-spot"] == "true"
     error_message = "Two H100s as spot, with four local SSDs."
   }
+  assert {
+    condition     = output.notice_seconds == 15
+    error_message = "Of GKE's 30 seconds pods have 15."
+  }
+}
+
+run "a_spot_node_can_be_given_two_minutes" {
+  command = plan
+  variables {
+    machine_type          = "a3-highgpu-2g"
+    provisioning          = "spot"
+    spot_shutdown_seconds = 120
+    cluster_version       = "1.35.0-gke.1171000"
+  }
+  assert {
+    condition     = google_container_node_pool.this.node_config[0].kubelet_config[0].shutdown_grace_period_seconds == 120 && google_container_node_pool.this.node_config[0].kubelet_config[0].shutdown_grace_period_critical_pods_seconds == 15 && output.notice_seconds == 105
+    error_message = "Two minutes, of which system pods have the last 15 seconds."
+  }
+}
+
+run "refuses_a_notice_that_gke_does_not_know" {
+  command = plan
+  variables {
+    machine_type          = "a3-highgpu-2g"
+    provisioning          = "spot"
+    spot_shutdown_seconds = 60
+  }
+  expect_failures = [var.spot_shutdown_seconds]
+}
+
+run "refuses_a_spot_notice_on_demand" {
+  command = plan
+  variables {
+    spot_shutdown_seconds = 120
+  }
+  expect_failures = [var.spot_shutdown_seconds]
+}
+
+run "refuses_a_longer_notice_on_an_older_gke" {
+  command = plan
+  variables {
+    machine_type          = "a3-highgpu-2g"
+    provisioning          = "spot"
+    spot_shutdown_seconds = 120
+    cluster_version       = "1.34.9-gke.1000000"
+  }
+  expect_failures = [google_container_node_pool.this]
 }
 
 run "a3_highgpu_2g_is_bought_as_flex_start" {

@@ -1,0 +1,17 @@
+# Variables of terraform/gke. Nodes of eight H100s, each for four engines of two GPUs; none while nothing runs.
+project_id = "my-project"
+name       = "inference-prod-eagle3"
+region     = "us-central1"
+
+gpu_pools = {
+  h100 = {
+    machine_type    = "a3-highgpu-8g"
+    zones           = ["us-central1-a", "us-central1-b", "us-central1-c"]
+    provisioning    = "on_demand"
+    gpus_per_engine = 2
+    max_nodes       = 2
+  }
+}
+
+workload_secrets = { hf-token = "ai-inference/speculative" }
+resource_labels  = { environment = "prod-eagle3" }

@@ -1,0 +1,3 @@
+# terraform -chdir=terraform/platform init -backend-config=../../environments/staging/backend.platform.hcl
+bucket = "my-project-staging-terraform-state"
+prefix = "staging/platform"

@@ -1,0 +1,8 @@
+# Variables of terraform/platform.
+cluster_state = {
+  backend = "gcs"
+  config  = { bucket = "my-project-staging-terraform-state", prefix = "staging/gke" }
+}
+
+external_secrets   = { enabled = true }
+hugging_face_token = { remote_secret = "hf-token", service_account = "speculative" }

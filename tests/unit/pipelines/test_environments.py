@@ -1,0 +1,102 @@
+"""Every environment plans and validates on a machine without credentials, and costs what its README line says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from specdec import environments, helm
+from specdec.cli import main
+from specdec.deploy.cloud.price import bill
+from specdec.deploy.cloud.target import Target
+from specdec.infrastructure import pools
+from specdec.infrastructure.agreement import Ask, place
+from specdec.manifests import EngineWorkload, engines, parse
+
+ENVIRONMENTS = Path(__file__).resolve().parents[3] / "environments"
+NAMES = environments.names()
+README = (ENVIRONMENTS / "README.md").read_text()
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No credentials, no cluster, no Terraform on PATH."""
+    for name in ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "KUBECONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    return int(stop.value.code or 0)
+
+
+def engines_of(name: str) -> list[EngineWorkload]:
+    where = environments.load(name)
+    return engines(parse(helm.render(where.values, [], where.release, where.namespace), name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_environment_plans_and_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", name, "--format", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    plans = list(document["engines"].values()) if "engines" in document else [document]
+    assert all(plan["fits"] for plan in plans)
+    assert run("plan", name) == 0
+    assert "fits: KV cache" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_environment_breaks_no_rule(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("validate", name, "--format", "json") == 0
+    assert [f for f in json.loads(capsys.readouterr().out) if f["severity"] == "error"] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_pools_of_an_environment_hold_its_engines(name: str) -> None:
+    where = environments.load(name)
+    target = Target.of(where)
+    asks = [ask for ask in map(Ask.of, engines_of(name)) if ask.gpus]
+    if target is None:
+        assert asks == []
+        return
+    assert set(place(asks, pools.of(target), str(target.file))) == {ask.name for ask in asks}
+
+
+def row(name: str) -> list[str]:
+    lines = [line for line in README.splitlines() if line.startswith(f"| `{name}` |")]
+    assert len(lines) == 1, f"environments/README.md has {len(lines)} lines on {name}"
+    return [cell.strip() for cell in lines[0].strip("|").split("|")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_readme_says_what_an_environment_costs_an_hour(name: str) -> None:
+    _, purpose, machines, price = row(name)
+    assert len(purpose) > 20
+    where = environments.load(name)
+    target = Target.of(where)
+    if target is None:
+        assert (machines, price) == ("none", "0.00")
+        return
+    found = bill(target, engines_of(name))
+    assert found.unknown == []
+    assert float(price) == pytest.approx(found.now, abs=0.005)
+    said = [f"{line.nodes} × {line.machine}, {line.provisioning.replace('_', ' ')}" for line in found.lines]
+    assert machines == "; ".join(said)
+
+
+def test_the_readme_names_no_environment_that_is_not_there() -> None:
+    assert re.findall(r"^\| `([\w-]+)` \| [^|]+ \| [^|]+ \| [\d.]+ \|$", README, re.MULTILINE) == sorted(
+        NAMES, key=lambda name: README.index(f"| `{name}` |")
+    )
+
+
+def test_an_environment_is_of_files_that_are_explained() -> None:
+    for directory in (ENVIRONMENTS / name for name in NAMES):
+        for file in directory.iterdir():
+            assert file.name.startswith(".") or f"`{file.name}`" in README, f"{file} is not in environments/README.md"

@@ -1,6 +1,7 @@
 """Asks an endpoint for its models and a completion. Arguments: base URL, model, seconds until it gives up."""
 
 import json
+import os
 import sys
 import time
 import urllib.error
@@ -8,6 +9,8 @@ import urllib.request
 
 base, model, patience = sys.argv[1], sys.argv[2], float(sys.argv[3])
 deadline = time.monotonic() + patience
+key = os.environ.get("VLLM_API_KEY")
+headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
 
 def ask(path, body=None):
@@ -16,7 +19,7 @@ def ask(path, body=None):
         request = urllib.request.Request(
             base + path,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
+            headers=headers,
         )
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:

@@ -1,17 +1,22 @@
 {{/*
 The engines of a release: `engines` deep-merged over the sections at the top, and a baseline for each that wants one.
 Arguments: dict root, out. Sets out.engines, a list of dicts:
-  root, facts (files of facts), name (label), fullname (objects), claimName, routed (behind the router), baseline (bool),
-  values path (prefix for error messages), v (the engine's values), version
+  root, facts (files of facts, and arguments by value), name (label), fullname (objects), claimName, routed (behind a router), entry (name of that
+  router where there are several), router (fullname of its router), baseline (bool),
+  path (prefix for error messages), v (the engine's values), chosen (by preset and task), version, bound (runner that a
+  value needs)
 Templates cannot return structures without turning integers into floats, so the list is put into `out`.
 */}}
 {{- define "vllm-speculative.engines" -}}
 {{- $root := .root -}}
 {{- $facts := dict -}}
-{{- range $file := list "engines" "accelerators" "models" -}}
+{{- range $file := list "engines" "accelerators" "models" "presets" -}}
 {{- $_ := set $facts $file ($root.Files.Get (printf "files/%s.yaml" $file) | fromYaml) -}}
 {{- end -}}
-{{- $sections := list "engine" "speculative" "accelerator" "modelCache" "huggingFace" "probes" "sharedMemory" "shutdown" "baseline" "podDisruptionBudget" -}}
+{{- $arguments := dict -}}
+{{- range $facts.engines.arguments }}{{ $_ := set $arguments .value . }}{{ end -}}
+{{- $_ := set $facts "arguments" $arguments -}}
+{{- $sections := list "engine" "speculative" "lora" "accelerator" "modelCache" "huggingFace" "probes" "sharedMemory" "shutdown" "baseline" "podDisruptionBudget" "autoscaling" -}}
 {{- $overrides := $root.Values.engines -}}
 {{- $single := empty $overrides -}}
 {{- if $single }}{{ $overrides = dict $root.Release.Name dict }}{{ end -}}
@@ -29,23 +34,33 @@ Templates cannot return structures without turning integers into floats, so the 
 {{- include "vllm-speculative.merge" (list $v (default dict $override)) -}}
 {{- $fullname := ternary $root.Release.Name (printf "%s-%s" $root.Release.Name $name) $single -}}
 {{- $path := ternary "" (printf "engines.%s." $name) $single -}}
-{{- if and (not $single) (regexMatch "^router$|(^|-)(baseline|headless|test|models)$" $name) -}}
+{{- if and (not $single) (regexMatch "^router$|(^|-)(baseline|headless|test|models|epp|prefetch)$|-router$" $name) -}}
 {{- include "vllm-speculative.fail" (list "SD455" (printf "engines.%s" $name) "this name is taken by an object of the release" "another name") -}}
 {{- end -}}
 {{- $routed := or (empty $root.Values.router.engines) (has $name $root.Values.router.engines) -}}
-{{- $engine := dict "root" $root "facts" $facts "name" $name "fullname" $fullname "claimName" (printf "%s-models" $fullname) "routed" $routed "baseline" false "path" $path "v" $v -}}
+{{- $entry := "" -}}
+{{- range $router, $members := $root.Values.router.entries }}{{ if has $name $members }}{{ $entry = $router }}{{ end }}{{ end -}}
+{{- if $root.Values.router.entries }}{{ $routed = ne $entry "" }}{{ end -}}
+{{- $engine := dict "root" $root "facts" $facts "name" $name "fullname" $fullname "claimName" (printf "%s-models" $fullname) "routed" $routed "entry" $entry "router" "" "baseline" false "path" $path "v" $v -}}
+{{- include "vllm-speculative.choose" $engine -}}
 {{- include "vllm-speculative.checkEngine" $engine -}}
 {{- $engines = append $engines $engine -}}
 {{- if $v.baseline.enabled -}}
 {{- $b := deepCopy $v -}}
 {{- $_ := set $b.speculative "enabled" false -}}
 {{- $_ := set $b.engine "replicas" $v.baseline.replicas -}}
-{{- $base := dict "root" $root "facts" $facts "name" (printf "%s-baseline" $name) "fullname" (printf "%s-baseline" $fullname) "claimName" $engine.claimName "routed" false "baseline" true "path" $path "v" $b -}}
+{{- $_ := set $b.autoscaling "kind" "none" -}}
+{{- $base := dict "root" $root "facts" $facts "name" (printf "%s-baseline" $name) "fullname" (printf "%s-baseline" $fullname) "claimName" $engine.claimName "routed" false "entry" "" "router" "" "baseline" true "path" $path "v" $b -}}
 {{- include "vllm-speculative.checkEngine" $base -}}
 {{- $engines = append $engines $base -}}
 {{- end -}}
 {{- end -}}
-{{- include "vllm-speculative.checkRouter" (dict "root" $root "engines" $engines) -}}
+{{- include "vllm-speculative.routers" (dict "root" $root "engines" $engines "out" .out) -}}
+{{- include "vllm-speculative.checkRouter" (dict "root" $root "engines" $engines "routers" .out.routers) -}}
+{{- include "vllm-speculative.checkTraffic" $root -}}
+{{- include "vllm-speculative.backends" (dict "root" $root "routers" .out.routers "engines" $engines "out" .out) -}}
+{{- include "vllm-speculative.checkMonitoring" (dict "root" $root "engines" $engines) -}}
+{{- range $engines }}{{ include "vllm-speculative.checkAutoscaling" (dict "engine" . "engines" $engines) }}{{ end -}}
 {{- $_ := set .out "engines" $engines -}}
 {{- end -}}
 

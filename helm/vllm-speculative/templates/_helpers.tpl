@@ -36,25 +36,6 @@ app.kubernetes.io/part-of: vllm-speculative
 {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{- define "vllm-speculative.routerSelectorLabels" -}}
-app.kubernetes.io/name: vllm-speculative
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/component: router
-{{- end -}}
-
-{{- define "vllm-speculative.routerLabels" -}}
-{{ include "vllm-speculative.routerSelectorLabels" . }}
-app.kubernetes.io/version: {{ .Values.router.image.tag | quote }}
-{{ include "vllm-speculative.releaseLabels" . }}
-helm.sh/chart: {{ include "vllm-speculative.chart" . }}
-{{- end -}}
-
-{{- define "vllm-speculative.routerPodLabels" -}}
-{{ include "vllm-speculative.routerSelectorLabels" . }}
-app.kubernetes.io/version: {{ .Values.router.image.tag | quote }}
-{{ include "vllm-speculative.releaseLabels" . }}
-{{- end -}}
-
 {{/* Image reference. Arguments: dict root, repository, tag, digest. */}}
 {{- define "vllm-speculative.image" -}}
 {{- with .root.Values.global.imageRegistry }}{{ . }}/{{ end -}}

@@ -30,9 +30,9 @@
 {{- $_ := set $env "HF_HUB_OFFLINE" "1" -}}
 {{- $_ := set $env "TRANSFORMERS_OFFLINE" "1" -}}
 {{- end -}}
-{{- if $engine.v.engine.runner -}}
+{{- with include "vllm-speculative.toldRunner" $engine -}}
 {{- $row := include "vllm-speculative.runnerRow" $engine | fromYaml -}}
-{{- with $row.env }}{{ $_ := set $env . (ternary "1" "0" (eq $engine.v.engine.runner (last $row.choice))) }}{{ end -}}
+{{- if $row.env }}{{ $_ := set $env $row.env (ternary "1" "0" (eq . (last $row.choice))) }}{{ end -}}
 {{- end -}}
 {{- $env = merge (deepCopy .argumentsEnv) $env -}}
 {{- range $engine.v.engine.extraEnv }}{{ $_ := unset $env .name }}{{ end -}}
@@ -40,12 +40,26 @@
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
+{{- $own := list -}}
+{{- range $engine.v.engine.extraEnv }}{{ $own = append $own .name }}{{ end -}}
+{{- if and $engine.root.Values.traffic.apiKeySecret.name (not (has "VLLM_API_KEY" $own)) }}
+{{ include "vllm-speculative.apiKeyEnv" $engine.root }}
+{{- end }}
 {{- if and .remote $engine.v.huggingFace.tokenSecret.name }}
 {{ include "vllm-speculative.tokenEnv" $engine }}
 {{- end }}
 {{- with $engine.v.engine.extraEnv }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* The key that clients have to send, out of a Secret: the engine asks for it under /v1, its probes and metrics stay open. Argument: root. */}}
+{{- define "vllm-speculative.apiKeyEnv" -}}
+- name: VLLM_API_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.traffic.apiKeySecret.name }}
+      key: {{ .Values.traffic.apiKeySecret.key }}
 {{- end -}}
 
 {{/* The Hub's token, out of a Secret and nowhere else. Argument: engine. */}}

@@ -1,17 +1,17 @@
-{{/* Arguments of the router, one element each. Argument: root. */}}
+{{/* Arguments of a router, one element each. Argument: router. */}}
 {{- define "vllm-speculative.routerArgs" -}}
-{{- $r := .Values.router -}}
+{{- $r := .root.Values.router -}}
 {{- $args := list
   "--host" "0.0.0.0"
   "--port" "8000"
   "--service-discovery"
-  "--service-discovery-namespace" .Release.Namespace
+  "--service-discovery-namespace" .root.Release.Namespace
   "--service-discovery-port" "8000"
   "--selector"
     "app.kubernetes.io/name=vllm-speculative"
-    (printf "app.kubernetes.io/instance=%s" .Release.Name)
+    (printf "app.kubernetes.io/instance=%s" .root.Release.Name)
     "app.kubernetes.io/component=engine"
-    "vllm-speculative/routed=true"
+    (printf "vllm-speculative/routed=%s" .routed)
   "--policy" $r.policy
   "--request-timeout-secs" (toString (int64 $r.requestTimeoutSeconds))
   "--max-concurrent-requests" (toString (int64 $r.maxConcurrentRequests))

@@ -9,56 +9,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from specdec.errors import SpecdecError
+from specdec.plan.families import FAMILY, NESTED_DEFAULTS, TIED
 
-TEXT_KEYS = ("text_config", "llm_config", "language_config")
+TEXT_KEYS = ("text_config", "llm_config", "language_config", "thinker_config")
 INHERITED = ("quantization_config", "torch_dtype", "dtype", "tie_word_embeddings", "architectures")
-
-# Defaults of the configuration classes in transformers, for fields that published files leave out.
-GEMMA3 = {
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "vocab_size": 262208,
-    "tie_word_embeddings": True,
-    "max_position_embeddings": 131072,
-    "sliding_window": 4096,
-    "sliding_window_pattern": 6,
-}
-FAMILY: dict[str, dict[str, Any]] = {
-    "gemma": {"head_dim": 256, "tie_word_embeddings": True},
-    "gemma2": {"head_dim": 256, "tie_word_embeddings": True, "sliding_window": 4096, "sliding_window_pattern": 2},
-    "gemma3": GEMMA3,
-    "gemma3_text": GEMMA3,
-    "gemma4": {"tie_word_embeddings": True},
-    "gemma4_text": {"tie_word_embeddings": True},
-    "mistral": {"num_key_value_heads": 8, "vocab_size": 32000, "intermediate_size": 14336},
-    "mixtral": {"num_key_value_heads": 8, "num_local_experts": 8, "intermediate_size": 14336},
-    "qwen3": {"head_dim": 128},
-    "qwen3_moe": {"head_dim": 128},
-    "gpt_oss": {"head_dim": 64, "sliding_window_pattern": 2},
-    "cohere": {"tie_word_embeddings": True},
-    "cohere2": {"tie_word_embeddings": True, "sliding_window_pattern": 4},
-    "deepseek_v2": {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128},
-    "deepseek_v3": {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128},
-    # The text part of LLaVA 1.6 with Mistral is published without the fields that equal MistralConfig's or
-    # LlamaConfig's.
-    "llava_next": {},
-}
-LLAMA_CLASS = {
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-}
-NESTED_DEFAULTS: dict[str, dict[str, Any]] = {
-    "llama": LLAMA_CLASS,
-    "mistral": LLAMA_CLASS | {"intermediate_size": 14336, "num_key_value_heads": 8, "max_position_embeddings": 131072},
+# Other names that families have for the same field.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "hidden_size": ("n_embd", "d_model"),
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads"),
+    "num_key_value_heads": ("num_kv_heads", "multi_query_group_num", "attn_config.kv_n_heads", "num_attention_groups"),
+    "head_dim": ("kv_channels",),
+    "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size", "ffn_config.ffn_hidden_size"),
+    "vocab_size": ("padded_vocab_size",),
+    "max_position_embeddings": (
+        "n_positions",
+        "max_seq_len",
+        "seq_length",
+        "model_max_length",
+        "max_sequence_length",
+        "n_ctx",
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Config:
-    """One model's configuration: `text` holds the language model's fields, `whole` the file as it stands."""
+    """A config.json as its text model sees it. `whole` keeps what stands around a nested text configuration."""
 
     name: str
     whole: dict[str, Any]
@@ -66,12 +43,14 @@ class Config:
 
     @classmethod
     def of(cls, name: str, whole: dict[str, Any]) -> Config:
-        nested = next((whole[key] for key in TEXT_KEYS if isinstance(whole.get(key), dict)), None)
-        if nested is None:
+        outer, found = whole, False
+        while (nested := next((outer[key] for key in TEXT_KEYS if isinstance(outer.get(key), dict)), None)) is not None:
+            text = {key: outer[key] for key in INHERITED if outer.get(key) is not None} | nested
+            outer, found = text, True
+        if not found:
             return cls(name, whole, dict(whole))
-        text = {key: whole[key] for key in INHERITED if key in whole} | nested
-        family_defaults = NESTED_DEFAULTS.get(str(nested.get("model_type")), {})
-        return cls(name, whole, family_defaults | text)
+        family_defaults = NESTED_DEFAULTS.get(str(outer.get("model_type")), {})
+        return cls(name, whole, family_defaults | outer)
 
     @property
     def family(self) -> str:
@@ -82,11 +61,13 @@ class Config:
         return [str(a) for a in self.whole.get("architectures") or self.text.get("architectures") or []]
 
     def get(self, *names: str, default: Any = None) -> Any:
-        """The first of these fields that the file or else its family has."""
+        """The first of these fields, under any of its names, that the file or else its family has."""
         for source in (self.text, FAMILY.get(self.family, {})):
             for name in names:
-                if source.get(name) is not None:
-                    return source[name]
+                for alias in (name, *ALIASES.get(name, ())):
+                    value = inner(source, alias) if "." in alias else source.get(alias)
+                    if value is not None:
+                        return value
         return default
 
     def number(self, *names: str) -> int:
@@ -106,6 +87,15 @@ class Config:
     def flag(self, name: str) -> bool:
         return bool(self.get(name, default=False))
 
+    def is_family(self, *prefixes: str) -> bool:
+        return self.family.startswith(prefixes)
+
+    @property
+    def tied(self) -> bool:
+        """Whether embedding and output head are one matrix; families differ in what a missing field means."""
+        stated = self.get("tie_word_embeddings")
+        return bool(stated) if stated is not None else self.family in TIED
+
     def error(self, path: str, message: str) -> SpecdecError:
         return SpecdecError(
             message,
@@ -118,3 +108,10 @@ class Config:
     @property
     def dtype(self) -> str:
         return str(self.get("torch_dtype", "dtype", default="bfloat16")).removeprefix("torch.")
+
+
+def inner(source: dict[str, Any], path: str) -> Any:
+    """A field of a nested object: `attn_config.kv_n_heads`."""
+    outer, _, name = path.partition(".")
+    nested = source.get(outer)
+    return nested.get(name) if isinstance(nested, dict) else None

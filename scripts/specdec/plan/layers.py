@@ -1,117 +1,228 @@
-"""What kind each layer is, which experts it has, and what it caches, from a configuration."""
+"""What each layer of a model is: its attention or state, and its MLP or experts; and what it caches."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from specdec.plan.config import Config
+from specdec.plan.families import FOUR_TIMES
+from specdec.plan.mixture import Mixture, sparse_layers
 from specdec.plan.models import Kind, Layers
+from specdec.plan.recurrent import State, state_of
+
+Mlp = Literal["dense", "sparse", "both", "none"]
+# The names of kinds of layers in `layer_types`, `layers_block_type` and hybrid patterns.
+NAMES: dict[str, Kind] = {
+    "full_attention": "full",
+    "attention": "full",
+    "global": "full",
+    "*": "full",
+    "1": "full",
+    "indexed_attention": "full",
+    "sliding_attention": "window",
+    "chunked_attention": "window",
+    "local": "window",
+    "linear_attention": "linear",
+    "mamba": "linear",
+    "mamba2": "linear",
+    "conv": "linear",
+    "recurrent": "linear",
+    "M": "linear",
+    "0": "linear",
+}
+WITHOUT_MIXER = {"moe", "mlp", "-", "E"}
 
 
 @dataclass(frozen=True)
 class Shape:
-    hidden: int
-    layers: int
+    """Attention of one layer."""
+
     heads: int
     kv_heads: int
-    head_dim: int
-    intermediate: int | None
+    key_dim: int
+    value_dim: int
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """Experts of a mixture: `sparse` layers have `experts` of them and pass a token through `per_token`."""
+class Layer:
+    """One layer: what mixes its tokens (attention and a state side by side in some), and what follows."""
 
-    sparse: int
-    experts: int
-    per_token: int
-    intermediate: int
-    shared: int
-
-
-def mixture(config: Config) -> Mixture | None:
-    experts = config.get("num_local_experts", "num_experts", "n_routed_experts")
-    if not experts or experts == 1:
-        return None
-    layers = config.number("num_hidden_layers")
-    intermediate = config.number("moe_intermediate_size", "expert_intermediate_size", "intermediate_size")
-    dense = config.get("first_k_dense_replace", default=0)
-    step = config.get("interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_freq", default=1)
-    sparse = (layers - dense) // (step if isinstance(step, int) and step > 0 else 1)
-    sparse -= len(config.get("mlp_only_layers", default=[]))
-    if isinstance(step, list):
-        sparse = sum(bool(x) for x in step)
-    shared = config.get("shared_expert_intermediate_size", default=0)
-    shared = shared or config.get("n_shared_experts", default=0) * intermediate
-    if config.family.startswith("llama4"):
-        shared = intermediate
-    return Mixture(
-        sparse,
-        experts,
-        config.number("num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_topk"),
-        intermediate,
-        shared,
-    )
+    mixers: tuple[Kind, ...]
+    mlp: Mlp
+    shape: Shape | None = None
+    intermediate: int = 0
 
 
-def layer_kinds(config: Config, layers: int) -> list[Kind]:
-    """What each layer's attention is, in order."""
-    if config.get("kv_lora_rank") and not config.get("layer_types"):
-        return ["mla"] * layers
-    types = config.get("layer_types")
-    if isinstance(types, list) and types:
-        if len(types) != layers:
-            raise config.error("layer_types", f"{len(types)} layer types for {layers} layers")
-        known: dict[str, Kind] = {
-            "full_attention": "full",
-            "attention": "full",
-            "sliding_attention": "window",
-            "chunked_attention": "window",
-            "linear_attention": "linear",
-            "mamba": "linear",
-        }
-        unknown = sorted({str(t) for t in types} - known.keys())
-        if unknown:
-            raise config.error("layer_types", f"the planner does not know the layer type {unknown[0]!r}")
-        return [known[t] for t in types]
-    interval = config.get("full_attention_interval")
-    if interval:
-        return ["full" if (i + 1) % interval == 0 else "linear" for i in range(layers)]
+def pattern_of(config: Config, count: int) -> list[str] | None:
+    """The name of each layer's kind where the file lists them, in one of the ways that families have."""
+    for name in ("layers_block_type", "layer_types", "attn_type_list", "hybrid_override_pattern", "layer_type_list"):
+        value = config.get(name)
+        if isinstance(value, str) and value and name == "hybrid_override_pattern":
+            return list(value)
+        if isinstance(value, list) and value:
+            return [str(v) for v in value]
+    blocks = config.get("block_types", "_block_types")
+    if isinstance(blocks, list) and blocks:
+        return [str(blocks[i % len(blocks)]) for i in range(count)]
+    kda = config.get("linear_attn_config")
+    if isinstance(kda, dict) and kda.get("full_attn_layers") is not None:
+        full = set(kda["full_attn_layers"])
+        return ["attention" if i + 1 in full else "linear_attention" for i in range(count)]
+    period = config.get("attn_layer_period")
+    listed = config.get("attn_layer_indices", "full_attn_idxs")
+    if period:
+        offset = config.get("attn_layer_offset", default=0)
+        return ["attention" if i % period == offset else "mamba" for i in range(count)]
+    if isinstance(listed, list) or config.family == "bamba":
+        return ["attention" if i in (listed or ()) else "mamba" for i in range(count)]
+    if interval := config.get("full_attention_interval"):
+        return ["attention" if (i + 1) % interval == 0 else "linear_attention" for i in range(count)]
+    if config.family in ("mamba", "mamba2", "falcon_mamba"):
+        return ["mamba"] * count
+    return None
+
+
+def kinds_of(config: Config, count: int) -> list[tuple[Kind, ...]]:
+    """What mixes tokens in each layer."""
+    latent = bool(config.get("kv_lora_rank"))
+    pattern = pattern_of(config, count)
+    if pattern is None:
+        plain: list[Kind] = ["mla"] * count if latent else windows(config, count)
+        return [("full", "linear")] * count if config.family == "falcon_h1" else [(kind,) for kind in plain]
+    if len(pattern) != count:
+        raise config.error("layer_types", f"{len(pattern)} layer types for {count} layers")
+    # A hybrid layer of Zamba has both; other families mean other things by it.
+    known = NAMES.keys() | WITHOUT_MIXER | ({"hybrid"} if config.is_family("zamba") else set())
+    unknown = sorted(set(pattern) - known)
+    if unknown:
+        raise config.error("layer_types", f"the planner does not know the layer type {unknown[0]!r}")
+    named: list[tuple[Kind, ...]] = [
+        () if p in WITHOUT_MIXER else ("full", "linear") if p == "hybrid" else (NAMES[p],) for p in pattern
+    ]
+    if config.is_family("recurrent_gemma"):
+        named = [("window",) if k == ("full",) else k for k in named]
+    return [("mla",) if latent and k == ("full",) else k for k in named]
+
+
+def windows(config: Config, count: int) -> list[Kind]:
     window = config.get("sliding_window")
-    if not window or config.get("use_sliding_window") is False or config.family.startswith("qwen"):
-        return ["full"] * layers
+    if not window or config.get("use_sliding_window") is False or config.is_family("qwen"):
+        return ["full"] * count
     pattern = config.get("sliding_window_pattern", "_sliding_window_pattern")
+    if isinstance(pattern, str) and pattern:
+        return ["window" if pattern[i % len(pattern)] == "L" else "full" for i in range(count)]
     if pattern:
-        return ["full" if (i + 1) % pattern == 0 else "window" for i in range(layers)]
-    return ["window"] * layers
+        return ["full" if (i + 1) % pattern == 0 else "window" for i in range(count)]
+    return ["window"] * count
 
 
-def kv_layers(config: Config, shape: Shape, kinds: list[Kind]) -> list[Layers]:
+def layers_of(config: Config, moe: Mixture | None) -> list[Layer]:
+    """Every layer. Raises SpecdecError on a missing or contradictory field."""
+    pattern = config.get("layers_block_type", "hybrid_override_pattern")
+    count = len(pattern) if config.is_family("nemotron_h") and pattern else config.number("num_hidden_layers")
+    if config.is_family("longcat"):
+        count *= 2  # one of its layers is two, with the experts between
+    sparse = sparse_layers(config, count) if moe else set()
+    overrides = config.get("per_layer_config", default={}) or {}
+    out = []
+    for i, mixers in enumerate(kinds_of(config, count)):
+        own = overrides.get(f"{i:02}") or overrides.get(str(i)) or {}
+        attends = any(kind != "linear" for kind in mixers)
+        shape = shape_of(config, mixers, own) if attends else None
+        mlp = mlp_of(config, i, mixers, moe, sparse, pattern)
+        out.append(Layer(mixers, mlp, shape, intermediate_of(config, i, count, own)))
+    return out
+
+
+def mlp_of(
+    config: Config, index: int, mixers: tuple[Kind, ...], moe: Mixture | None, sparse: set[int], pattern: Any
+) -> Mlp:
+    if config.family in ("mamba", "mamba2", "falcon_mamba"):
+        return "none"
+    if config.is_family("nemotron_h"):
+        if mixers:
+            return "none"
+        return "sparse" if pattern[index] in ("moe", "E") else "dense"
+    if moe and config.is_family("longcat"):
+        return "dense" if index % 2 else "both"
+    if moe and index in sparse:
+        return "both" if config.flag("enable_moe_block") else "sparse"
+    return "dense"
+
+
+def intermediate_of(config: Config, index: int, count: int, own: dict[str, Any]) -> int:
+    value = own.get("intermediate_size") or config.get("intermediate_size_mlp", "intermediate_size")
+    if value is None and config.family in FOUR_TIMES:
+        value = config.get("expansion_ratio", default=4) * config.number("hidden_size")
+    if isinstance(value, list):
+        value = value[index % len(value)]
+    if config.flag("block_auto_adjust_ff_dim") and isinstance(value, int):
+        multiple = config.get("block_multiple_of", default=256)
+        value = int(config.get("block_ffn_dim_multiplier", default=1.0) * int(2 * value / 3))
+        value = multiple * -(-value // multiple)
+    if config.family == "recurrent_gemma" and isinstance(value, int):
+        value //= 2
     shared = config.get("num_kv_shared_layers", default=0)
-    counts = Counter(kinds[: len(kinds) - shared] if shared else kinds)
-    groups: list[Layers] = []
-    for kind, count in counts.items():
-        if kind == "mla":
-            latent = config.number("kv_lora_rank") + config.number("qk_rope_head_dim")
-            groups.append(Layers(count, kind, 1, latent, 0))
-        elif kind == "linear":
-            groups.append(Layers(count, kind, state_params=linear_state(config)))
-        else:
-            full = kind == "full"
-            heads = config.get("num_global_key_value_heads", default=shape.kv_heads) if full else shape.kv_heads
-            dim = config.get("global_head_dim", default=shape.head_dim) if full else shape.head_dim
-            value_dim = config.get("v_head_dim", default=dim)
-            window = None if full else config.number("sliding_window", "attention_chunk_size")
-            groups.append(Layers(count, kind, heads, dim, value_dim, window))
-    return groups
+    if config.flag("use_double_wide_mlp") and isinstance(value, int) and index >= count - shared:
+        value *= 2
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def linear_state(config: Config) -> tuple[int, int]:
-    """Numbers of (convolution, recurrent) state of one linear-attention layer for one sequence."""
-    key_dim = config.number("linear_num_key_heads") * config.number("linear_key_head_dim")
-    value_heads, value_dim = config.number("linear_num_value_heads"), config.number("linear_value_head_dim")
-    kernel = config.get("linear_conv_kernel_dim", default=4)
-    return (2 * key_dim + value_heads * value_dim) * (kernel - 1), value_heads * value_dim * config.number(
-        "linear_key_head_dim"
+def shape_of(config: Config, mixers: tuple[Kind, ...], own: dict[str, Any]) -> Shape:
+    """Heads and their sizes in a layer; full layers of some families differ from window layers."""
+    window = "window" in mixers
+    heads = own.get("num_attention_heads") or (window and config.get("swa_num_attention_heads"))
+    heads = heads or config.number("num_attention_heads")
+    if "mla" in mixers:
+        return Shape(heads, 1, config.number("kv_lora_rank") + config.number("qk_rope_head_dim"), 0)
+    kv = own.get("num_key_value_heads")
+    kv = (
+        kv
+        or config.get("swa_num_key_value_heads" if window else "num_global_key_value_heads")
+        or kv_heads(config, heads)
     )
+    if kv > heads or heads % kv:
+        raise config.error("num_key_value_heads", f"{heads} attention heads cannot share {kv} key-value heads")
+    stated = own.get("head_dim") or config.get("swa_head_dim" if window else "global_head_dim")
+    dim = stated or (config.number("head_dim") if config.get("head_dim") is not None else divided(config))
+    value = config.get("swa_v_head_dim" if window else "v_head_dim", "v_head_dim", default=dim)
+    return Shape(heads, kv, dim, value)
+
+
+def kv_heads(config: Config, heads: int) -> int:
+    if config.family == "falcon" and not config.flag("new_decoder_architecture"):
+        return 1 if config.get("multi_query", default=True) else heads
+    return config.number("num_key_value_heads") if config.get("num_key_value_heads") is not None else heads
+
+
+def divided(config: Config) -> int:
+    hidden, heads = config.number("hidden_size"), config.number("num_attention_heads")
+    if hidden % heads:
+        raise config.error(
+            "head_dim",
+            f"hidden_size {hidden} is not a multiple of num_attention_heads {heads}, and head_dim is missing",
+        )
+    return hidden // heads
+
+
+def kv_layers(config: Config, layers: list[Layer]) -> list[Layers]:
+    """Groups of equal layers as the cache sees them. The last layers of some models share the cache of others."""
+    shared = config.get("num_kv_shared_layers", default=0)
+    kept = layers[: len(layers) - shared] if shared else layers
+    counts: Counter[Layers] = Counter()
+    for layer in kept:
+        for kind in layer.mixers:
+            counts[cached(config, kind, layer.shape)] += 1
+    return [Layers(n, g.kind, g.kv_heads, g.key_dim, g.value_dim, g.window, g.state_params) for g, n in counts.items()]
+
+
+def cached(config: Config, kind: Kind, shape: Shape | None) -> Layers:
+    if kind == "linear" or shape is None:
+        state: State = state_of(config)
+        return Layers(1, "linear", state_params=(state.conv, state.recurrent))
+    window = None
+    if kind == "window":
+        window = config.number("sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size")
+    return Layers(1, kind, shape.kv_heads, shape.key_dim, shape.value_dim, window)

@@ -5,67 +5,50 @@ from __future__ import annotations
 from typing import Any
 
 from specdec.plan.config import Config
-from specdec.plan.layers import Shape, kv_layers, layer_kinds, mixture
+from specdec.plan.families import LEARNED_POSITIONS
+from specdec.plan.layers import Layer, kv_layers, layers_of
+from specdec.plan.mixture import mixture
 from specdec.plan.models import Model, Weight
-from specdec.plan.parts import attention_weights, image_tokens, mlp_weights, vision_weights
+from specdec.plan.parts import attention_weights, input_weights, mlp_weights, norm_weights
+from specdec.plan.vision import image_tokens, vision_weights
 
 
 def parse(name: str, whole: dict[str, Any], *, checkpoint_bytes: int | None = None, source: str = "") -> Model:
     """A Model from a config.json. Raises SpecdecError on a missing or contradictory field."""
     config = Config.of(name, whole)
-    hidden, layers = config.number("hidden_size"), config.number("num_hidden_layers")
-    heads, vocab = config.number("num_attention_heads"), config.number("vocab_size")
-    given = config.get("num_key_value_heads") is not None
-    kv_heads = config.number("num_key_value_heads") if given else heads
-    if config.get("head_dim") is not None:
-        head_dim = config.number("head_dim")
-    else:
-        if hidden % heads:
-            raise config.error(
-                "head_dim",
-                f"hidden_size {hidden} is not a multiple of num_attention_heads {heads}, and head_dim is missing",
-            )
-        head_dim = hidden // heads
-    if kv_heads > heads or heads % kv_heads:
-        raise config.error("num_key_value_heads", f"{heads} attention heads cannot share {kv_heads} key-value heads")
+    hidden, vocab = config.number("hidden_size"), config.number("vocab_size")
     moe = mixture(config)
-    tied = config.flag("tie_word_embeddings")
-    shape = Shape(
-        hidden,
-        layers,
-        heads,
-        kv_heads,
-        head_dim,
-        config.get("intermediate_size", default=moe.intermediate if moe else None),
-    )
-    kinds = layer_kinds(config, layers)
+    layers = layers_of(config, moe)
+    shape = next((layer.shape for layer in layers if layer.shape), None)
+    latent = any("mla" in layer.mixers for layer in layers)
+    heads = shape.heads if shape else 1
+    positions = config.get("max_position_embeddings", default=0)
     weights = [
         Weight("embed", vocab * hidden, "split", vocab, hidden),
-        *([] if tied else [Weight("head", vocab * hidden, "split", vocab, hidden)]),
-        *attention_weights(config, shape, kinds),
-        *mlp_weights(config, shape, moe),
-        Weight(
-            "other",
-            (4 if config.family.startswith(("gemma2", "gemma3", "gemma4")) else 2) * layers * hidden + hidden,
-            "copy",
-        ),
+        *([] if config.tied else [Weight("head", vocab * hidden, "split", vocab, hidden)]),
+        *attention_weights(config, layers),
+        *mlp_weights(config, layers, moe),
+        norm_weights(config, layers),
+        *input_weights(config, layers),
         *vision_weights(config),
     ]
+    if config.family in LEARNED_POSITIONS:
+        weights.append(Weight("other", positions * hidden, "copy"))
     return Model(
         name=name,
         family=config.family,
         architectures=tuple(config.architectures),
         hidden=hidden,
-        intermediate=shape.intermediate or 0,
-        layers=layers,
+        intermediate=widest(layers, moe.intermediate if moe else 0),
+        layers=len(layers),
         heads=heads,
-        head_dim=head_dim,
-        kv_heads=kv_heads,
+        head_dim=config.get("head_dim", default=hidden // heads) if latent or not shape else shape.key_dim,
+        kv_heads=(heads if latent else shape.kv_heads) if shape else 1,
         vocab=vocab,
-        max_positions=config.get("max_position_embeddings", "model_max_length", default=0),
-        tied=tied,
+        max_positions=positions,
+        tied=config.tied,
         dtype=config.dtype,
-        kv=tuple(kv_layers(config, shape, kinds)),
+        kv=tuple(kv_layers(config, layers)),
         weights=tuple(weights),
         experts=moe.experts if moe else 0,
         experts_per_token=moe.per_token if moe else 0,
@@ -77,3 +60,8 @@ def parse(name: str, whole: dict[str, Any], *, checkpoint_bytes: int | None = No
         mm_tokens=image_tokens(config),
         source=source,
     )
+
+
+def widest(layers: list[Layer], experts: int) -> int:
+    """Columns of the widest MLP; a mixture without dense layers has its experts'."""
+    return max((layer.intermediate for layer in layers), default=0) or experts

@@ -24,6 +24,7 @@ class Manifest:
 
     line    where it starts in its file, from 1
     source  the template it was rendered from (Helm's `# Source:` comment)
+    place   (number of its document in the file, the path in it: of a List's item)
     """
 
     data: dict[str, Any]
@@ -31,6 +32,7 @@ class Manifest:
     line: int
     source: str | None = None
     node: Node | None = field(default=None, repr=False, compare=False)
+    place: tuple[int, Path] = field(default=(0, ()), repr=False, compare=False)
 
     @property
     def kind(self) -> str:
@@ -169,7 +171,7 @@ def _documents(text: str, file: str) -> Iterator[Manifest]:
     import yaml
 
     lines: list[str] | None = None
-    for node in yaml.compose_all(text, Loader=_loader()):
+    for number, node in enumerate(yaml.compose_all(text, Loader=_loader())):
         data = _construct(node)
         if not isinstance(data, dict):
             continue
@@ -177,7 +179,7 @@ def _documents(text: str, file: str) -> Iterator[Manifest]:
         if lines is None:
             lines = text.splitlines()
         source = _source(lines, line)
-        yield Manifest(data, file, line, source, node)
+        yield Manifest(data, file, line, source, node, (number, ()))
 
 
 def _expand(manifest: Manifest) -> Iterator[Manifest]:
@@ -188,9 +190,11 @@ def _expand(manifest: Manifest) -> Iterator[Manifest]:
         return
     pairs = getattr(manifest.node, "value", [])
     nodes: list[Any] = next((value.value for key, value in pairs if key.value == "items"), [])
-    for item, node in zip(items, nodes, strict=False):
+    number, path = manifest.place
+    for index, (item, node) in enumerate(zip(items, nodes, strict=False)):
         if isinstance(item, dict):
-            yield from _expand(Manifest(item, manifest.file, node.start_mark.line + 1, manifest.source, node))
+            place = (number, (*path, "items", index))
+            yield from _expand(Manifest(item, manifest.file, node.start_mark.line + 1, manifest.source, node, place))
 
 
 def _source(lines: list[str], line: int) -> str | None:

@@ -27,6 +27,6 @@ def entries(manifest: Manifest) -> Iterator[tuple[Path, str, str]]:
                 yield place, code.strip(), reason.strip()
 
 
-def is_ignored(manifest: Manifest, code: str) -> bool:
-    """Whether that code is ignored there, with a reason: without one it is not."""
-    return any(listed == code and reason for _, listed, reason in entries(manifest))
+def reason_for(manifest: Manifest, code: str) -> str | None:
+    """Why that code is ignored there; None where it is not, or where no reason is given."""
+    return next((reason for _, listed, reason in entries(manifest) if listed == code and reason), None)

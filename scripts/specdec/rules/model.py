@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specdec.manifests import EngineWorkload, Manifest, engines, pod_metadata, pod_specs
 from specdec.objects import Path, mapping, sequence
+
+if TYPE_CHECKING:
+    from specdec.plan.findings import PlanFinding
 
 
 class Severity(StrEnum):
@@ -42,6 +45,19 @@ class World:
         return engines(self.manifests, self.engine_version)
 
     @cached_property
+    def planned(self) -> list[tuple[EngineWorkload, PlanFinding]]:
+        """What the planner finds in each engine whose models it knows without asking a network."""
+        from specdec.plan.findings import engine_findings
+        from specdec.rules.configs import known_to_the_planner
+
+        return [
+            (engine, found)
+            for engine in self.engines
+            if known_to_the_planner(engine)
+            for found in engine_findings(engine)
+        ]
+
+    @cached_property
     def pods(self) -> list[Pods]:
         """Of every workload, engines and others."""
         return [
@@ -55,14 +71,26 @@ class World:
         return (manifest for manifest in self.manifests if manifest.kind in kinds)
 
 
+REMOVED = object()  # the value of an edit that takes its key or element away
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One certain change of the manifest: the value that belongs at that path, or REMOVED."""
+
+    path: Path
+    value: Any
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One place where a rule is broken. `fix` where it is more exact than the rule's own."""
+    """One place where a rule is broken. `fix` where it is more exact than the rule's; `edits` where it is certain."""
 
     manifest: Manifest
     path: Path
     message: str
     fix: str | None = None
+    edits: tuple[Edit, ...] = ()
 
 
 Check = Callable[[World], Iterable[Problem]]
@@ -89,6 +117,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Finding:
+    """What was found, where, and what would be right.
+
+    ignored  the reason that a person gave for accepting it, None where nobody did
+    place    the object's document in its file and its path in that; `edits` are below it
+    """
+
     code: str
     severity: str
     file: str
@@ -97,9 +131,14 @@ class Finding:
     path: str
     message: str
     fix: str
+    ignored: str | None = None
+    place: tuple[int, Path] = field(default=(0, ()), compare=False, repr=False)
+    edits: tuple[Edit, ...] = field(default=(), compare=False, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        keys = ("code", "severity", "file", "line", "resource", "path", "message", "fix")
+        shown = {key: getattr(self, key) for key in keys}
+        return shown if self.ignored is None else {**shown, "ignored": self.ignored}
 
 
 RULES: dict[str, Rule] = {}

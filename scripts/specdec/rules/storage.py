@@ -72,6 +72,7 @@ containers:
     good="""
 containers:
   - securityContext: {readOnlyRootFilesystem: true}
+    env: [{name: HOME, value: /tmp}]
     volumeMounts:
       - {name: shm, mountPath: /dev/shm}
       - {name: tmp, mountPath: /tmp}

@@ -55,7 +55,7 @@ def test_the_list_of_rules_is_current_and_has_no_page_too_many() -> None:
 
 
 def test_names_are_unique() -> None:
-    assert len({rule.name for rule in RULES.values()}) == len(RULES) >= 15
+    assert len({rule.name for rule in RULES.values()}) == len(RULES) >= 120
 
 
 def test_there_are_renderings_to_check() -> None:
@@ -64,7 +64,8 @@ def test_there_are_renderings_to_check() -> None:
 
 @pytest.mark.parametrize("file", RENDERED, ids=lambda file: file.stem)
 def test_no_rule_accuses_what_the_chart_renders(file: Path) -> None:
-    assert errors(rules.check(parse(file.read_text(encoding="utf-8"), file.name))) == []
+    found = rules.check(parse(file.read_text(encoding="utf-8"), file.name))
+    assert [f"{finding.line}: {finding.code} {finding.message}" for finding in found] == []
 
 
 def seed() -> str:
@@ -76,7 +77,16 @@ class TestTheSeed:
 
     def test_what_is_found(self) -> None:
         found = rules.check(parse(seed(), "seed.yaml"))
-        assert codes(found) == {"SD401", "SD426", "SD501", "SD701", "SD703", "SD705"}
+        assert codes(found) == {"SD401", "SD426", "SD501", "SD701", "SD703", "SD705", "SD708"}
+
+    def test_its_weights_alone_are_more_than_its_gpus_hold(self) -> None:
+        on_h100 = seed().replace(
+            "    spec:\n      containers",
+            "    spec:\n      nodeSelector: {cloud.google.com/gke-accelerator: nvidia-h100-80gb}\n      containers",
+        )
+        finding = next(finding for finding in rules.check(parse(on_h100, "seed.yaml")) if finding.code == "SD320")
+        assert "65.7 GiB of target weights + 7.5 GiB of draft weights" in finding.message
+        assert "0.92 x 79.18 = 72.8 GiB" in finding.message
 
     def test_its_liveness_probe_kills_it_long_before_140_gb_are_there(self) -> None:
         finding = next(finding for finding in rules.check(parse(seed(), "seed.yaml")) if finding.code == "SD401")
@@ -107,7 +117,7 @@ class TestIgnoring:
             '  annotations: {vllm-speculative/ignore: "SD426=local NVMe is all these nodes have; SD701=read"}\n'
             "  labels:\n    app.kubernetes.io/name",
         )
-        assert codes(rules.check(parse(quiet, "seed.yaml"))) == {"SD401", "SD501", "SD703", "SD705"}
+        assert codes(rules.check(parse(quiet, "seed.yaml"))) == {"SD401", "SD501", "SD703", "SD705", "SD708"}
 
     def test_without_a_reason_it_stays_and_is_reported(self) -> None:
         text = seed().replace(

@@ -104,7 +104,7 @@ class TestFormats:
         line = SEED.read_text(encoding="utf-8").splitlines().index("          livenessProbe:") + 1
         assert f"{SEED}:{line}: SD401 error" in out
         assert "fix: add a startupProbe" in out
-        assert out.splitlines()[-1] == "1 errors, 5 warnings in 2 objects"
+        assert out.splitlines()[-1] == "1 errors, 6 warnings in 2 objects"
 
     def test_sarif_is_what_code_scanning_reads(self, run: Run) -> None:
         _, out, _ = run("validate", str(SEED), "--format", "sarif")
@@ -112,7 +112,7 @@ class TestFormats:
         driver = document["runs"][0]["tool"]["driver"]
         results = document["runs"][0]["results"]
         assert document["version"] == "2.1.0"
-        assert len(results) == 6
+        assert len(results) == 7
         for result in results:
             assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
             assert result["level"] in ("error", "warning", "note")
@@ -144,7 +144,7 @@ class TestFormats:
     def test_github_annotations_are_one_line_each(self, run: Run) -> None:
         _, out, _ = run("validate", str(SEED), "--format", "github")
         lines = out.splitlines()
-        assert len(lines) == 6
+        assert len(lines) == 7
         assert all(line.startswith(("::error file=", "::warning file=")) for line in lines)
         assert any(",line=" in line and "title=SD401 liveness-before-load::" in line for line in lines)
 

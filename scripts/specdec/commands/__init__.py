@@ -9,6 +9,7 @@ from specdec.commands.accelerators import accelerators
 from specdec.commands.deploy import deploy
 from specdec.commands.destroy import destroy
 from specdec.commands.diff import diff
+from specdec.commands.init import init
 from specdec.commands.models import models
 from specdec.commands.plan import plan
 from specdec.commands.plan_check import plan_check
@@ -24,6 +25,7 @@ COMMANDS: list[Callable[..., Any]] = [
     deploy,
     destroy,
     diff,
+    init,
     models,
     plan,
     plan_check,

@@ -32,9 +32,11 @@ Templates cannot return structures without turning integers into floats, so the 
 {{- $_ := set $v $section (deepCopy (get $root.Values $section)) -}}
 {{- end -}}
 {{- include "vllm-speculative.merge" (list $v (default dict $override)) -}}
+{{- /* KServe makes a Deployment, whose pods cannot have claims of their own. */ -}}
+{{- if and $root.Values.kserve.enabled (kindIs "map" $v.engine) }}{{ $_ := set $v.engine "workload" "Deployment" }}{{ end -}}
 {{- $fullname := ternary $root.Release.Name (printf "%s-%s" $root.Release.Name $name) $single -}}
 {{- $path := ternary "" (printf "engines.%s." $name) $single -}}
-{{- if and (not $single) (regexMatch "^router$|(^|-)(baseline|headless|test|models|epp|prefetch)$|-router$" $name) -}}
+{{- if and (not $single) (regexMatch "^router$|(^|-)(baseline|headless|test|models|epp|nvme)$|-router$" $name) -}}
 {{- include "vllm-speculative.fail" (list "SD455" (printf "engines.%s" $name) "this name is taken by an object of the release" "another name") -}}
 {{- end -}}
 {{- $routed := or (empty $root.Values.router.engines) (has $name $root.Values.router.engines) -}}
@@ -57,7 +59,9 @@ Templates cannot return structures without turning integers into floats, so the 
 {{- end -}}
 {{- include "vllm-speculative.routers" (dict "root" $root "engines" $engines "out" .out) -}}
 {{- include "vllm-speculative.checkRouter" (dict "root" $root "engines" $engines "routers" .out.routers) -}}
+{{- include "vllm-speculative.checkExtra" $root -}}
 {{- include "vllm-speculative.checkTraffic" $root -}}
+{{- include "vllm-speculative.checkKserve" (dict "root" $root "engines" $engines) -}}
 {{- include "vllm-speculative.backends" (dict "root" $root "routers" .out.routers "engines" $engines "out" .out) -}}
 {{- include "vllm-speculative.checkMonitoring" (dict "root" $root "engines" $engines) -}}
 {{- range $engines }}{{ include "vllm-speculative.checkAutoscaling" (dict "engine" . "engines" $engines) }}{{ end -}}

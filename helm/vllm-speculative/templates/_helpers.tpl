@@ -36,6 +36,12 @@ app.kubernetes.io/part-of: vllm-speculative
 {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* An image with the registry of the values in front. Arguments: dict root, image. */}}
+{{- define "vllm-speculative.mirrored" -}}
+{{- with .root.Values.global.imageRegistry }}{{ . }}/{{ end -}}
+{{- .image -}}
+{{- end -}}
+
 {{/* Image reference. Arguments: dict root, repository, tag, digest. */}}
 {{- define "vllm-speculative.image" -}}
 {{- with .root.Values.global.imageRegistry }}{{ . }}/{{ end -}}

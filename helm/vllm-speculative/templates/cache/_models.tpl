@@ -13,6 +13,9 @@ engine finds it so without network, else by the path of its snapshot; offline al
 {{- $byName := ne "" (include "vllm-speculative.row" (list $engine.facts.engines.limits.offlineNames $engine.version)) -}}
 {{- $sources := list (list "engine.model" $engine.v.engine.model) -}}
 {{- if $engine.v.speculative.enabled }}{{ $sources = append $sources (list "speculative.model" $engine.v.speculative.model) }}{{ end -}}
+{{- if $engine.v.lora.enabled -}}
+{{- range $i, $module := $engine.v.lora.modules }}{{ $sources = append $sources (list (printf "lora.modules[%d]" $i) $module) }}{{ end -}}
+{{- end -}}
 {{- range $source := $sources -}}
 {{- $path := index $source 0 -}}
 {{- $model := index $source 1 -}}
@@ -22,7 +25,7 @@ engine finds it so without network, else by the path of its snapshot; offline al
 {{- $offline := $engine.v.huggingFace.offline -}}
 {{- $fetched := and (not $offline) $engine.v.modelCache.prefetch.enabled -}}
 {{- if $fetched }}{{ $fetch = append $fetch (dict "repository" $model.name "revision" $model.revision) }}{{ end -}}
-{{- if or $offline (and $fetched (not $byName)) -}}
+{{- if or $offline (and $fetched (or (not $byName) (hasPrefix "lora." $path))) -}}
 {{- $_ := set $settings (printf "%s.name" $path) (printf "%s/hub/models--%s/snapshots/%s" $engine.v.modelCache.mountPath ($model.name | replace "/" "--") $model.revision) -}}
 {{- $_ := set $settings (printf "%s.revision" $path) "" -}}
 {{- if not (regexMatch "^[0-9a-f]{40}$" $model.revision) -}}
@@ -32,6 +35,14 @@ engine finds it so without network, else by the path of its snapshot; offline al
 {{- $remote = true -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- if and $engine.v.lora.enabled $engine.v.lora.modules -}}
+{{- $adapters := list -}}
+{{- range $i, $module := $engine.v.lora.modules -}}
+{{- $told := get $settings (printf "lora.modules[%d].name" $i) -}}
+{{- $adapters = append $adapters (dict "name" $module.servedName "path" (default $module.name $told) | toRawJson) -}}
+{{- end -}}
+{{- $_ := set $settings "lora.modules" $adapters -}}
 {{- end -}}
 {{- $_ := set $settings "engine.model.servedName" (default $engine.v.engine.model.name $engine.v.engine.model.servedName) -}}
 {{- if $engine.v.speculative.enabled -}}

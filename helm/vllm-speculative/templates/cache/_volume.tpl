@@ -9,7 +9,20 @@
 - name: models
   hostPath:
     path: {{ $cache.hostPath.path | quote }}
-    type: {{ $cache.hostPath.type }}
+    {{- /* A directory that the DaemonSet makes is waited for: made by the kubelet it would lie on the boot disk. */}}
+    type: {{ ternary "Directory" $cache.hostPath.type $cache.hostPath.prepare.enabled }}
+{{- else if eq $cache.type "bootDisk" -}}
+- name: models
+  hostPath:
+    path: /mnt/disks/gke-secondary-disks/gke-{{ $cache.bootDisk.diskImage }}-disk
+    type: Directory
+{{- else if eq $cache.type "image" -}}
+- name: models
+  image:
+    reference: {{ include "vllm-speculative.mirrored" (dict "root" .root "image" $cache.image.reference) }}
+    pullPolicy: {{ $cache.image.pullPolicy }}
+{{- else if eq $cache.type "gcsFuse" -}}
+{{- include "vllm-speculative.gcsFuseVolume" . }}
 {{- else if eq (include "vllm-speculative.claim" .) "shared" -}}
 - name: models
   persistentVolumeClaim:
@@ -42,40 +55,24 @@ resources:
 {{- end -}}
 {{- end -}}
 
-{{/*
-Init container that fetches target and draft at their revisions. It alone holds the token; the engine then runs offline.
-Arguments: dict engine, models, image.
-*/}}
-{{- define "vllm-speculative.prefetch" -}}
-{{- $engine := .engine -}}
-- name: prefetch
-  image: {{ .image }}
-  imagePullPolicy: {{ $engine.v.engine.image.pullPolicy }}
-  command:
-    - python3
-    - -c
-    - {{ include "vllm-speculative.argument" ($engine.root.Files.Get "files/prefetch.py") }}
-  args:
-    {{- range .models.fetch }}
-    {{- range list .repository .revision }}
-    - {{ include "vllm-speculative.argument" . }}
-    {{- end }}
-    {{- end }}
-  env:
-    - {name: HOME, value: /home/engine}
-    - {name: USER, value: engine}
-    - {name: LOGNAME, value: engine}
-    - {name: HF_HOME, value: /home/engine/.cache/huggingface}
-    - {name: HF_HUB_CACHE, value: {{ $engine.v.modelCache.mountPath }}/hub}
-    {{- if $engine.v.huggingFace.tokenSecret.name }}
-    {{- include "vllm-speculative.tokenEnv" $engine | nindent 4 }}
-    {{- end }}
-  resources:
-    {{- include "vllm-speculative.quantities" $engine.v.modelCache.prefetch.resources | nindent 4 }}
-  securityContext:
-    {{- include "vllm-speculative.containerSecurityContext" . | nindent 4 }}
-  volumeMounts:
-    - {name: models, mountPath: {{ $engine.v.modelCache.mountPath }}}
-    - {name: scratch, mountPath: /home/engine}
-    - {name: tmp, mountPath: /tmp}
+{{/* Whether the volume cannot be written, so that it holds the models already: text, empty for no. Argument: engine. */}}
+{{- define "vllm-speculative.cacheIsReadOnly" -}}
+{{- if has .v.modelCache.type (list "bootDisk" "image") }}yes{{ end -}}
+{{- end -}}
+
+{{/* The pod security standard that an engine's pods need, because of their volumes. Argument: engine. */}}
+{{- define "vllm-speculative.podSecurityLevel" -}}
+{{- ternary "privileged" "restricted" (has .v.modelCache.type (list "hostPath" "bootDisk")) -}}
+{{- end -}}
+
+{{/* Annotations of a pod that the cache asks for, as YAML. Argument: engine. */}}
+{{- define "vllm-speculative.cacheAnnotations" -}}
+{{- if eq .v.modelCache.type "gcsFuse" -}}
+{{- with .v.modelCache.gcsFuse.sidecar -}}
+gke-gcsfuse/volumes: "true"
+gke-gcsfuse/cpu-limit: {{ .cpuLimit | quote }}
+gke-gcsfuse/memory-limit: {{ .memoryLimit | quote }}
+gke-gcsfuse/ephemeral-storage-limit: {{ .ephemeralStorageLimit | quote }}
+{{- end -}}
+{{- end -}}
 {{- end -}}

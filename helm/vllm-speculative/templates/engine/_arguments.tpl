@@ -13,19 +13,19 @@ Sets out.args (list of text), out.env (dict name to text) and out.speculative (w
 {{- $found := dict -}}
 {{- include "vllm-speculative.setting" (dict "engine" $engine "models" $models "argument" $argument "out" $found) -}}
 {{- if hasKey $found "value" -}}
-{{- $index := include "vllm-speculative.row" (list $argument.rows $engine.version) -}}
-{{- if ne $index "" -}}
-{{- $row := index $argument.rows (int $index) -}}
+{{- $row := $found.row -}}
 {{- if $row.flag -}}
 {{- $args = append $args $row.flag -}}
-{{- if ne $row.kind "switch" -}}
-{{- $args = append $args (ternary (toString $found.value) (include "vllm-speculative.number" $found.value) (eq $row.kind "string")) -}}
-{{- end -}}
+{{- if has $row.kind (list "words" "adapters") }}{{ $args = concat $args $found.value -}}
+{{- else if has $row.kind (list "int" "float") }}{{ $args = append $args (include "vllm-speculative.number" $found.value) -}}
+{{- else if ne $row.kind "switch" }}{{ $args = append $args (toString $found.value) }}{{ end -}}
+{{- else if $row.key -}}
+{{- if not (hasKey $json $row.field) }}{{ $_ := set $json $row.field dict }}{{ end -}}
+{{- $_ := set (get $json $row.field) $row.key $found.value -}}
 {{- else if $row.field -}}
 {{- $_ := set $json $row.field $found.value -}}
 {{- else if $row.env -}}
 {{- $_ := set $env $row.env (toString $found.value) -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -37,29 +37,46 @@ Sets out.args (list of text), out.env (dict name to text) and out.speculative (w
 {{- end -}}
 
 {{/*
-The value behind one row of arguments. Sets out.value (integers as int64) when there is one to pass; says in an error when
-the version has no way to pass it. Arguments: dict engine, models, argument, out.
+A value that was set, as the values have it. Arguments: dict engine, argument (its row of the table), out. Sets out.value
+unless it is null, empty, a switch that is off, what the engine does anyway, or of a section that is off.
+*/}}
+{{- define "vllm-speculative.given" -}}
+{{- $argument := .argument -}}
+{{- $value := .engine.v -}}
+{{- range $key := splitList "." $argument.value }}{{ $value = get (default dict $value) $key }}{{ end -}}
+{{- $unset := or (kindIs "invalid" $value) (eq (toString $value) "") (and (has (kindOf $value) (list "slice" "map")) (empty $value)) -}}
+{{- if and (eq (toString $value) "false") (ne (first $argument.rows).kind "bool") }}{{ $unset = true }}{{ end -}}
+{{- if and (hasKey $argument "default") (eq (toString $argument.default) (toString $value)) }}{{ $unset = true }}{{ end -}}
+{{- if and (hasPrefix "speculative." $argument.value) (not .engine.v.speculative.enabled) }}{{ $unset = true }}{{ end -}}
+{{- if and (hasPrefix "lora." $argument.value) (not .engine.v.lora.enabled) }}{{ $unset = true }}{{ end -}}
+{{- if not $unset }}{{ $_ := set .out "value" $value }}{{ end -}}
+{{- end -}}
+
+{{/*
+The value behind one row of arguments, as the version takes it. Sets out.value (integers as int64) and out.row when there
+is one to pass; says in an error when the version has no way to pass it. Arguments: dict engine, models, argument, out.
 */}}
 {{- define "vllm-speculative.setting" -}}
 {{- $engine := .engine -}}
 {{- $argument := .argument -}}
-{{- $value := $engine.v -}}
-{{- range $key := splitList "." $argument.value }}{{ $value = get (default dict $value) $key }}{{ end -}}
-{{- if hasKey .models.settings $argument.value }}{{ $value = get .models.settings $argument.value }}{{ end -}}
-{{- $speculative := hasPrefix "speculative." $argument.value -}}
-{{- $unset := or (kindIs "invalid" $value) (eq (toString $value) "") (eq (toString $value) "false") (and (kindIs "slice" $value) (empty $value)) -}}
-{{- if and $argument.default (eq (toString $argument.default) (toString $value)) }}{{ $unset = true }}{{ end -}}
-{{- if and (not $unset) (or (not $speculative) $engine.v.speculative.enabled) -}}
-{{- $index := include "vllm-speculative.row" (list $argument.rows $engine.version) -}}
-{{- if and (eq $index "") (not $argument.optional) -}}
-{{- $rows := list -}}
-{{- range $argument.rows }}{{ $rows = append $rows (printf "%s (vLLM %s%s)" (coalesce .flag .field .env "no flag") .from (ternary (printf " to before %s" (default "" .before)) " and later" (not (empty .before)))) }}{{ end -}}
-{{- include "vllm-speculative.fail" (list "SD154" (printf "%s%s" $engine.path $argument.value) (printf "vLLM %s has no argument for it; it is %s" $engine.version (join ", " $rows)) "leave it unset, or another engine version") -}}
+{{- $given := dict -}}
+{{- include "vllm-speculative.given" (dict "engine" $engine "argument" $argument "out" $given) -}}
+{{- if hasKey .models.settings $argument.value -}}
+{{- $given = dict -}}
+{{- with get .models.settings $argument.value }}{{ $_ := set $given "value" . }}{{ end -}}
 {{- end -}}
+{{- $index := "" -}}
+{{- if hasKey $given "value" }}{{ $index = include "vllm-speculative.argumentRow" (list $engine $argument) }}{{ end -}}
 {{- if ne $index "" -}}
 {{- $row := index $argument.rows (int $index) -}}
+{{- $value := $given.value -}}
 {{- if eq $row.kind "int" }}{{ $value = int64 $value -}}
 {{- else if eq $row.kind "float" }}{{ $value = float64 $value -}}
+{{- else if eq $row.kind "floats" -}}
+{{- $numbers := list -}}
+{{- range $value }}{{ $numbers = append $numbers (float64 .) }}{{ end -}}
+{{- $value = $numbers -}}
+{{- else if eq $row.kind "choice" }}{{ $value = get $row.choices $value -}}
 {{- else if eq $row.kind "schedule" -}}
 {{- $triples := list -}}
 {{- range $value }}{{ $triples = append $triples (list (int64 .from) (int64 .to) (int64 .tokens)) }}{{ end -}}
@@ -69,9 +86,36 @@ the version has no way to pass it. Arguments: dict engine, models, argument, out
 {{- $value = default "" (index $rows (include "vllm-speculative.row" (list $rows $engine.version) | int)).engineName -}}
 {{- end -}}
 {{- /* A method that the engine infers is not told to it. */ -}}
-{{- if ne (toString $value) "" }}{{ $_ := set .out "value" $value }}{{ end -}}
+{{- if ne (toString $value) "" -}}
+{{- $_ := set .out "value" $value -}}
+{{- $_ := set .out "row" $row -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/*
+Index of the argument's row for the engine's version, as text; an error where the version has none, or does nothing with
+it, or lacks the choice. Empty for an optional one. Arguments: list of engine, argument.
+*/}}
+{{- define "vllm-speculative.argumentRow" -}}
+{{- $engine := index . 0 -}}
+{{- $argument := index . 1 -}}
+{{- $at := printf "%s%s" $engine.path $argument.value -}}
+{{- $index := include "vllm-speculative.row" (list $argument.rows $engine.version) -}}
+{{- $fix := "leave it unset, or another engine version" -}}
+{{- with $argument.instead }}{{ $fix = printf "leave it unset; or %s" . }}{{ end -}}
+{{- if ne $index "" -}}
+{{- $field := default "" (index $argument.rows (int $index)).field -}}
+{{- $without := default list (get $engine.facts.engines.withoutEffect $field) -}}
+{{- with include "vllm-speculative.row" (list $without $engine.version) -}}
+{{- include "vllm-speculative.fail" (list "SD165" $at (printf "vLLM %s takes it, and it %s" $engine.version (index $without (int .)).does) $fix) -}}
+{{- end -}}
+{{- else if not $argument.optional -}}
+{{- $rows := list -}}
+{{- range $argument.rows }}{{ $rows = append $rows (printf "%s (vLLM %s%s)" (coalesce .flag .field .env "no flag") .from (ternary (printf " to before %s" (default "" .before)) " and later" (not (empty .before)))) }}{{ end -}}
+{{- include "vllm-speculative.fail" (list "SD154" $at (printf "vLLM %s has no argument for it; it is %s" $engine.version (join ", " $rows)) $fix) -}}
+{{- end -}}
+{{- $index -}}
 {{- end -}}
 
 {{/* One argument as YAML. Kubernetes would expand $(NAME) and fold $$, so dollars are doubled where that could happen. */}}

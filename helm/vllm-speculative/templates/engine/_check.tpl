@@ -5,9 +5,11 @@ One message for each: code, path of the value, what is wrong, what would be righ
 {{- define "vllm-speculative.checkEngine" -}}
 {{- include "vllm-speculative.checkShape" . -}}
 {{- $_ := set . "version" (include "vllm-speculative.version" .) -}}
+{{- $_ := set . "bound" (include "vllm-speculative.boundRunner" .) -}}
 {{- include "vllm-speculative.checkModel" (list . "engine.model" .v.engine.model) -}}
 {{- include "vllm-speculative.checkArguments" . -}}
 {{- if .v.speculative.enabled }}{{ include "vllm-speculative.checkSpeculative" . }}{{ end -}}
+{{- include "vllm-speculative.checkLora" . -}}
 {{- include "vllm-speculative.checkAccelerator" . -}}
 {{- include "vllm-speculative.checkPod" . -}}
 {{- include "vllm-speculative.checkCache" . -}}
@@ -16,7 +18,7 @@ One message for each: code, path of the value, what is wrong, what would be righ
 {{/* A section that was set to null would end in a template trace. */}}
 {{- define "vllm-speculative.checkShape" -}}
 {{- $engine := . -}}
-{{- range $path := list "engine" "engine.image" "engine.model" "engine.toolCalling" "engine.resources" "speculative" "speculative.model" "speculative.promptLookup" "speculative.suffix" "accelerator" "modelCache" "modelCache.emptyDir" "modelCache.hostPath" "modelCache.pvc" "modelCache.prefetch" "huggingFace" "huggingFace.tokenSecret" "probes" "probes.startup" "probes.liveness" "probes.readiness" "sharedMemory" "shutdown" "baseline" "podDisruptionBudget" -}}
+{{- range $path := list "engine" "engine.image" "engine.model" "engine.toolCalling" "engine.resources" "speculative" "speculative.model" "speculative.promptLookup" "speculative.suffix" "speculative.load" "speculative.typical" "speculative.synthetic" "speculative.fly" "speculative.mtp" "speculative.dspark" "speculative.dflash" "lora" "accelerator" "modelCache" "modelCache.emptyDir" "modelCache.hostPath" "modelCache.hostPath.prepare" "modelCache.hostPath.prepare.image" "modelCache.pvc" "modelCache.gcsFuse" "modelCache.gcsFuse.cache" "modelCache.gcsFuse.sidecar" "modelCache.bootDisk" "modelCache.image" "modelCache.image.preloaded" "modelCache.prefetch" "huggingFace" "huggingFace.tokenSecret" "probes" "probes.startup" "probes.liveness" "probes.readiness" "sharedMemory" "shutdown" "baseline" "podDisruptionBudget" "autoscaling" "autoscaling.timePerOutputToken" "autoscaling.prometheus" "autoscaling.prometheus.authentication" "autoscaling.fallback" -}}
 {{- $value := $engine.v -}}
 {{- range $key := splitList "." $path }}{{ $value = get (default dict $value) $key }}{{ end -}}
 {{- if not (kindIs "map" $value) -}}
@@ -51,16 +53,21 @@ One message for each: code, path of the value, what is wrong, what would be righ
 {{- $engine := . -}}
 {{- $e := .v.engine -}}
 {{- $typed := deepCopy .facts.engines.untyped -}}
+{{- $variables := dict -}}
 {{- range $argument := .facts.engines.arguments -}}
-{{- range $argument.rows }}{{ if .flag }}{{ $_ := set $typed .flag $argument.value }}{{ end }}{{ end -}}
+{{- range $argument.rows -}}
+{{- with .flag }}{{ $_ := set $typed . $argument.value }}{{ end -}}
+{{- with .env }}{{ $_ := set $variables . $argument.value }}{{ end -}}
 {{- end -}}
+{{- end -}}
+{{- range .facts.engines.runners }}{{ with .env }}{{ $_ := set $variables . "engine.runner" }}{{ end }}{{ end -}}
 {{- range $i, $extra := $e.extraArgs -}}
-{{- $flag := $extra | splitList "=" | first | replace "_" "-" -}}
+{{- /* vLLM takes --a-b, --a_b, --no-a-b, --a.b=1 for a key of --a's JSON, and short flags with their value attached. */ -}}
+{{- $flag := $extra | splitList "=" | first | splitList "." | first | replace "_" "-" -}}
+{{- if hasPrefix "--no-" $flag }}{{ $flag = printf "--%s" (trimPrefix "--no-" $flag) }}{{ end -}}
+{{- if regexMatch "^-[a-z]+[0-9]+$" $flag }}{{ $flag = regexFind "^-[a-z]+" $flag }}{{ end -}}
 {{- if has $flag (list "--hf-token" "--api-key") -}}
-{{- include "vllm-speculative.fail" (list "SD753" (printf "%sengine.extraArgs[%d]" $engine.path $i) (printf "%s puts a secret into the pod's arguments, which everybody can read who may list pods" $flag) (ternary "huggingFace.tokenSecret" "engine.extraEnv with VLLM_API_KEY and a secretKeyRef" (eq $flag "--hf-token"))) -}}
-{{- end -}}
-{{- if and (eq $flag "--enable-lora") $engine.v.speculative.enabled (not $engine.v.speculative.allowUnsupported) (ne "" (include "vllm-speculative.row" (list $engine.facts.engines.limits.lora $engine.version))) -}}
-{{- include "vllm-speculative.fail" (list "SD163" (printf "%sengine.extraArgs[%d]" $engine.path $i) (printf "vLLM %s does not speculate with LoRA adapters" $engine.version) "leave it out, speculative.enabled false, or vLLM 0.11.1 or later") -}}
+{{- include "vllm-speculative.fail" (list "SD753" (printf "%sengine.extraArgs[%d]" $engine.path $i) (printf "%s puts a secret into the pod's arguments, which everybody can read who may list pods" $flag) (ternary "huggingFace.tokenSecret" "traffic.apiKeySecret" (eq $flag "--hf-token"))) -}}
 {{- end -}}
 {{- if hasKey $typed $flag -}}
 {{- include "vllm-speculative.fail" (list "SD156" (printf "%sengine.extraArgs[%d]" $engine.path $i) (printf "%s is set by %s" $flag (get $typed $flag)) (printf "set %s" (get $typed $flag))) -}}
@@ -69,6 +76,9 @@ One message for each: code, path of the value, what is wrong, what would be righ
 {{- range $i, $variable := $e.extraEnv -}}
 {{- if and (has $variable.name (list "HF_TOKEN" "HUGGING_FACE_HUB_TOKEN" "VLLM_API_KEY")) (hasKey $variable "value") -}}
 {{- include "vllm-speculative.fail" (list "SD753" (printf "%sengine.extraEnv[%d]" $engine.path $i) (printf "%s stands in clear text" $variable.name) "valueFrom with a secretKeyRef") -}}
+{{- end -}}
+{{- if hasKey $variables $variable.name -}}
+{{- include "vllm-speculative.fail" (list "SD168" (printf "%sengine.extraEnv[%d]" $engine.path $i) (printf "%s is set by %s" $variable.name (get $variables $variable.name)) (printf "set %s" (get $variables $variable.name))) -}}
 {{- end -}}
 {{- end -}}
 {{- if and $e.toolCalling.enabled (not $e.toolCalling.parser) -}}
@@ -139,20 +149,5 @@ One message for each: code, path of the value, what is wrong, what would be righ
 {{- end -}}
 {{- if and (eq .v.accelerator.type "cpu") (le $limit (add $shm (int64 $e.kvCacheMemoryBytes))) -}}
 {{- include "vllm-speculative.fail" (list "SD354" (printf "%sengine.resources.limits.memory" .path) (printf "%d MiB, of which the KV cache and /dev/shm take %d: nothing is left for the weights" (div $limit 1048576) (div (add $shm (int64 $e.kvCacheMemoryBytes)) 1048576)) "a larger limit, or a smaller engine.kvCacheMemoryBytes") -}}
-{{- end -}}
-{{- end -}}
-
-{{- define "vllm-speculative.checkCache" -}}
-{{- $pvc := .v.modelCache.pvc -}}
-{{- $models := dict -}}
-{{- include "vllm-speculative.models" (dict "engine" . "out" $models) -}}
-{{- if eq .v.modelCache.type "pvc" -}}
-{{- if and (eq $pvc.accessMode "ReadOnlyMany") (or $models.fetch $models.remote) -}}
-{{- include "vllm-speculative.fail" (list "SD461" (printf "%smodelCache.pvc.accessMode" .path) "a ReadOnlyMany claim cannot be written, and the models are to be fetched into it" "ReadWriteMany, or huggingFace.offline true with the models in the claim") -}}
-{{- end -}}
-{{- $shared := has $pvc.accessMode (list "ReadWriteMany" "ReadOnlyMany") -}}
-{{- if and (not $shared) (or $pvc.existingClaim (eq .v.engine.workload "Deployment")) (or (gt (int .v.engine.replicas) 1) .v.baseline.enabled) -}}
-{{- include "vllm-speculative.fail" (list "SD460" (printf "%smodelCache.pvc.accessMode" .path) (printf "a %s claim cannot be shared by several pods" $pvc.accessMode) "ReadWriteMany, or engine.workload StatefulSet without existingClaim, which makes a claim for each pod") -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}

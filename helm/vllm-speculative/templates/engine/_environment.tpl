@@ -25,6 +25,7 @@
 {{- $_ := set $env "CUDA_CACHE_PATH" (printf "%s/.cache/cuda" $home) -}}
 {{- $_ := set $env "FLASHINFER_WORKSPACE_BASE" $home -}}
 {{- end -}}
+{{- if .remote }}{{ $env = merge (include "vllm-speculative.mirrorEnv" $engine.root | fromYaml) $env }}{{ end -}}
 {{- $_ := set $env "HF_HUB_CACHE" (printf "%s/hub" $engine.v.modelCache.mountPath) -}}
 {{- if not .remote -}}
 {{- $_ := set $env "HF_HUB_OFFLINE" "1" -}}

@@ -46,6 +46,11 @@
 {{- $_ := set $selector "nvidia.com/gpu.product" (get .facts.accelerators.accelerators $a.type).gpuProduct -}}
 {{- end -}}
 {{- end -}}
+{{- with .v.modelCache.image.preloaded -}}
+{{- if and .diskImage (eq $.v.modelCache.type "image") -}}
+{{- $_ := set $selector (printf "cloud.google.com.node-restriction.kubernetes.io/gke-secondary-boot-disk-%s" .diskImage) (printf "CONTAINER_IMAGE_CACHE.%s" .project) -}}
+{{- end -}}
+{{- end -}}
 {{- $selector = merge (deepCopy .v.engine.nodeSelector) $selector -}}
 {{- if $selector }}{{ toYaml $selector }}{{ end -}}
 {{- end -}}

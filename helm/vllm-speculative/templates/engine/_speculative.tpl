@@ -29,12 +29,10 @@
 {{- include "vllm-speculative.fail" (list "SD252" (printf "%s.model.name" $at) (printf "%s drafts without a model; %s would do nothing" $s.method $s.model.name) "leave it empty, or method draft_model") -}}
 {{- end -}}
 {{- if $s.model.name }}{{ include "vllm-speculative.checkModel" (list . "speculative.model" $s.model) }}{{ end -}}
-{{- if and (not $s.numTokens) (ne $s.method "suffix") -}}
-{{- include "vllm-speculative.fail" (list "SD253" (printf "%s.numTokens" $at) (printf "%s needs the number of tokens to draft" $s.method) "1 or more, for example 3") -}}
-{{- end -}}
 {{- include "vllm-speculative.checkMethodValues" . -}}
 {{- include "vllm-speculative.checkTokensOfHead" . -}}
 {{- include "vllm-speculative.checkSchedule" . -}}
+{{- include "vllm-speculative.checkSampling" . -}}
 {{- if not $s.allowUnsupported -}}
 {{- $runner := include "vllm-speculative.runner" . -}}
 {{- range $other, $methods := (include "vllm-speculative.runnerRow" . | fromYaml).only -}}
@@ -42,6 +40,7 @@
 {{- include "vllm-speculative.fail" (list "SD157" (printf "%sengine.runner" $.path) (printf "the %s runner of vLLM %s has no %s" $runner $.version $s.method) (printf "engine.runner %s or empty%s, or another method" $other (ternary ", on GPUs" "" (eq $.v.accelerator.type "cpu")))) -}}
 {{- end -}}
 {{- end -}}
+{{- include "vllm-speculative.checkValuesOfRunner" . -}}
 {{- if and (gt (int $e.pipelineParallelSize) 1) (ne "" (include "vllm-speculative.row" (list $limits.pipelineParallel .version))) -}}
 {{- include "vllm-speculative.fail" (list "SD160" (printf "%sengine.pipelineParallelSize" .path) (printf "%d stages: vLLM %s does not speculate across pipeline stages" (int $e.pipelineParallelSize) .version) "1, with a larger engine.tensorParallelSize; or speculative.enabled false") -}}
 {{- end -}}
@@ -54,14 +53,11 @@
 {{- $s := .v.speculative -}}
 {{- $at := printf "%sspeculative" .path -}}
 {{- $ngram := has $s.method (list "ngram" "ngram_gpu") -}}
-{{- range $key, $value := $s.promptLookup -}}
-{{- if and (not (kindIs "invalid" $value)) (not $ngram) -}}
-{{- include "vllm-speculative.fail" (list "SD254" (printf "%s.promptLookup.%s" $at $key) (printf "%s does not look up the prompt" $s.method) "method ngram, or leave it unset") -}}
-{{- end -}}
-{{- end -}}
-{{- range $key, $value := $s.suffix -}}
-{{- if and (not (kindIs "invalid" $value)) (ne $s.method "suffix") -}}
-{{- include "vllm-speculative.fail" (list "SD254" (printf "%s.suffix.%s" $at $key) (printf "%s builds no suffix trees" $s.method) "method suffix, or leave it unset") -}}
+{{- range $argument := .facts.engines.arguments -}}
+{{- $given := dict -}}
+{{- if hasPrefix "speculative." $argument.value }}{{ include "vllm-speculative.given" (dict "engine" $ "argument" $argument "out" $given) }}{{ end -}}
+{{- if and (hasKey $given "value") $argument.methods (not (has $s.method $argument.methods)) -}}
+{{- include "vllm-speculative.fail" (list "SD254" (printf "%s%s" $.path $argument.value) (printf "%s would do nothing with it; it is for %s" $s.method (join ", " $argument.methods)) (printf "leave it unset, or method %s" (first $argument.methods))) -}}
 {{- end -}}
 {{- end -}}
 {{- $min := $s.promptLookup.min -}}
@@ -112,7 +108,7 @@
 {{- if lt (int64 $step.to) (int64 $step.from) -}}
 {{- include "vllm-speculative.fail" (list "SD260" (printf "%s[%d].to" $at $i) (printf "%d is below from, which is %d" (int64 $step.to) (int64 $step.from)) "to at least from") -}}
 {{- end -}}
-{{- if gt (int64 $step.tokens) (int64 $s.numTokens) -}}
+{{- if and $s.numTokens (gt (int64 $step.tokens) (int64 $s.numTokens)) -}}
 {{- include "vllm-speculative.fail" (list "SD261" (printf "%s[%d].tokens" $at $i) (printf "%d is above speculative.numTokens, to which the engine would cut it without a word" (int64 $step.tokens)) (printf "at most %d, or a larger numTokens" (int64 $s.numTokens))) -}}
 {{- end -}}
 {{- $next = add (int64 $step.to) 1 -}}

@@ -41,13 +41,24 @@
 {{- index .facts.engines.runners (include "vllm-speculative.row" (list .facts.engines.runners .version) | int) | toYaml -}}
 {{- end -}}
 
-{{/* The model runner: v0, v1 or v2. Argument: engine. */}}
+{{/*
+The model runner: v0, v1 or v2. What engine.runner says; else the only one that has the method; else the only one that
+heeds a value; else the version's own choice. Argument: engine.
+*/}}
 {{- define "vllm-speculative.runner" -}}
 {{- $row := include "vllm-speculative.runnerRow" . | fromYaml -}}
 {{- $runner := $row.default -}}
+{{- with .bound }}{{ $runner = splitList " " . | first }}{{ end -}}
 {{- range $name, $methods := $row.only -}}
 {{- if and $.v.speculative.enabled (has $.v.speculative.method $methods) }}{{ $runner = $name }}{{ end -}}
 {{- end -}}
 {{- if eq .v.accelerator.type "cpu" }}{{ $runner = default $runner $row.cpu }}{{ end -}}
 {{- default $runner .v.engine.runner -}}
+{{- end -}}
+
+{{/* The runner that the engine has to be told, empty where it finds it by itself. Argument: engine. */}}
+{{- define "vllm-speculative.toldRunner" -}}
+{{- $told := .v.engine.runner -}}
+{{- if and (not $told) .bound }}{{ $told = include "vllm-speculative.runner" . }}{{ end -}}
+{{- $told -}}
 {{- end -}}

@@ -6,7 +6,7 @@ fullname of its router in each engine behind one.
 {{- define "vllm-speculative.routers" -}}
 {{- $root := .root -}}
 {{- $routers := list -}}
-{{- if and $root.Values.router.enabled (not (default dict $root.Values.kserve).enabled) -}}
+{{- if and $root.Values.router.enabled (not $root.Values.kserve.enabled) -}}
 {{- $all := list -}}
 {{- range .engines }}{{ if .routed }}{{ $all = append $all . }}{{ end }}{{ end -}}
 {{- if $root.Values.router.entries -}}

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from specdec.commands.accelerators import accelerators
+from specdec.commands.comment import comment
 from specdec.commands.deploy import deploy
 from specdec.commands.destroy import destroy
 from specdec.commands.diff import diff
+from specdec.commands.drift import drift
 from specdec.commands.init import init
 from specdec.commands.models import models
+from specdec.commands.package import package
 from specdec.commands.plan import plan
 from specdec.commands.plan_check import plan_check
 from specdec.commands.render import render
@@ -22,11 +25,14 @@ from specdec.commands.validate import validate
 
 COMMANDS: list[Callable[..., Any]] = [
     accelerators,
+    comment,
     deploy,
     destroy,
     diff,
+    drift,
     init,
     models,
+    package,
     plan,
     plan_check,
     render,

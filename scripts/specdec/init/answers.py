@@ -167,7 +167,7 @@ def _pinned() -> dict[str, str]:
         for section in ("engine", "speculative"):
             model = (values.get(section) or {}).get("model") or {}
             if model.get("revision"):
-                found[model.get("name")] = str(model["revision"])
+                found[str(model.get("name"))] = str(model["revision"])
     return found
 
 

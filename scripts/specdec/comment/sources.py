@@ -1,0 +1,107 @@
+"""Everything that the comment tells: Terraform's plans, the guard, the rules, memory and speed, price, what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specdec.environments import Environment
+
+if TYPE_CHECKING:
+    from specdec.compare import Comparison
+    from specdec.deploy.cloud.price import Bill
+    from specdec.plan_check.plan import Plan
+    from specdec.rules.model import Finding
+
+
+@dataclass(frozen=True)
+class Sources:
+    """`bill` None: the environment has no Terraform. `comparison` None: there was nothing to compare with."""
+
+    environment: str
+    terraform: list[Plan]
+    guard: list[Finding]
+    rules: list[Finding]
+    engines: list[dict[str, Any]]
+    bill: Bill | None
+    comparison: Comparison | None
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether something in it stops the change."""
+        return any(f.severity == "error" for f in [*self.guard, *self.rules]) or not all(
+            e["fits"] for e in self.engines
+        )
+
+
+def gather(
+    where: Environment,
+    plans: Sequence[Path] = (),
+    root: Path | None = None,
+    against: Path | None = None,
+    allow: Sequence[str] = (),
+) -> Sources:
+    """Reads the plans and the manifests to compare with; renders, plans and checks the rest.
+
+    Raises SpecdecError for a plan or a file that cannot be read, and for values that do not render.
+    """
+    from specdec import helm, plan_check, rules
+    from specdec.compare import compare
+    from specdec.deploy.cloud.price import bill
+    from specdec.deploy.cloud.target import Target
+    from specdec.manifests import engines, parse
+    from specdec.plan.document import plan_document
+    from specdec.plan.wishes import Wishes
+    from specdec.plan.workloads import plan_input
+
+    manifests = parse(helm.render(where.values, [], where.release, where.namespace), f"{where.name} (rendered)")
+    workloads = engines(manifests)
+    target = Target.of(where)
+    read = [plan_check.read(file, root) for file in plans]
+    skipped = []
+    if target is not None and not read:
+        skipped.append("Terraform: no plan was made, so what would change in the cloud is not known")
+    if against is None:
+        skipped.append("manifests: nothing to compare with")
+    wishes = [Wishes(**_bought(target, engine.accelerator)) for engine in workloads]
+    return Sources(
+        environment=where.name,
+        terraform=read,
+        guard=[finding for plan in read for finding in plan_check.check(plan, allow=allow)],
+        rules=rules.check(manifests, None),
+        engines=[
+            plan_document(plan_input(engine, cloud=target.cloud if target else None), wish)
+            for engine, wish in zip(workloads, wishes, strict=True)
+        ],
+        bill=bill(target, workloads) if target else None,
+        comparison=compare(_manifests(against), manifests) if against else None,
+        skipped=skipped,
+    )
+
+
+def _bought(target: Any, accelerator: str | None) -> dict[str, Any]:
+    """How the environment buys the GPU, where prices.yaml knows what that costs."""
+    from specdec import facts
+    from specdec.plan.cost import rows
+
+    for pool in target.pools if target else []:
+        machine = facts.machines()[target.cloud].get(pool.machine, {})
+        known = {(r["cloud"], r["machine"], r["region"], r["provisioning"]) for r in rows()}
+        if machine.get("accelerator") == accelerator:
+            chosen = {"cloud": target.cloud, "machine": pool.machine, "provisioning": pool.provisioning}
+            if (target.cloud, pool.machine, target.region, pool.provisioning) in known:
+                return chosen | {"region": target.region}
+    return {}
+
+
+def _manifests(file: Path) -> Any:
+    from specdec.errors import SpecdecError
+    from specdec.manifests import parse
+
+    try:
+        return parse(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecdecError(f"cannot be read: {error}", code="unreadable-file", file=str(file)) from None

@@ -167,11 +167,34 @@ class Metrics(Closed):
     metrics: Annotated[list[Metric], Field(min_length=1)]
 
 
+class Preset(Closed):
+    values: dict[str, Any]
+    why: str
+    assumption: Literal[True]
+    source: str
+
+
+class Task(Closed):
+    numTokens: Annotated[int, Field(gt=0)]
+    acceptance: Annotated[float, Field(gt=0, le=1)]
+    assumption: Literal[True]
+    source: str
+
+
+class Presets(Closed):
+    """Starting points: no row may be taken for a measurement."""
+
+    presets: dict[str, Preset]
+    tasks: dict[str, Task]
+    defaults: dict[str, Any]
+
+
 SCHEMAS: dict[str, type[BaseModel]] = {
     "accelerators.yaml": Accelerators,
     "engines.yaml": Engines,
     "metrics.yaml": Metrics,
     "models.yaml": Models,
+    "presets.yaml": Presets,
     "prices.yaml": Prices,
     "surfaces.yaml": Surfaces,
 }

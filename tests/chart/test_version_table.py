@@ -95,7 +95,37 @@ def test_other_limits_have_their_bounds() -> None:
     assert versions.not_run("mlp_speculator", "0.32.0") == "raises ValueError"
     fields = [versions.without_effect("disable_by_batch_size", version) for version in ("0.9.2", "0.10.0", "0.16.0")]
     assert fields == [None, "has no effect", "has no effect"]
+    fields = [versions.without_effect("disable_logprobs", version) for version in ("0.9.2", "0.10.0", "0.11.0")]
+    assert fields == [None, "has no effect", "has no effect"]
+    fields = [versions.without_effect("speculative_token_tree", version) for version in ("0.9.0", "0.10.0", "0.10.1")]
+    assert fields == ["has no effect", "has no effect", None]
+    ranks = [versions.limit("loraRanks", version)[0]["ranks"] for version in ("0.7.3", "0.8.0", "0.11.0", "0.11.1")]
+    assert [(min(each), max(each)) for each in ranks] == [(8, 256), (8, 512), (8, 512), (1, 512)]
     assert [bool(versions.limit("offlineNames", version)) for version in ("0.31.0", "0.32.0")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("value", "runner", "first", "last"),
+    [
+        ("speculative.disableByBatchSize", "v0", "0.8.0", "0.9.2"),
+        ("speculative.rejectionSampling=typical", "v0", "0.8.0", "0.9.2"),
+        ("speculative.enforceEager", "v1", "0.12.0", "0.33.0"),
+        ("speculative.disablePaddedDrafterBatch", "v1", "0.12.0", "0.33.0"),
+        ("speculative.parallelDrafting", "v1", "0.16.0", "0.33.0"),
+        ("speculative.localArgmaxReduction", "v1", "0.17.0", "0.24.0"),
+        ("speculative.draftSampling=probabilistic", "v2", "0.18.0", "0.21.0"),
+        ("speculative.heterogeneousVocab", "v1", "0.25.0", "0.33.0"),
+        ("speculative.rejectionSampling=block", "v2", "0.25.0", "0.33.0"),
+        ("speculative.headQuantization", "v2", "0.33.0", "0.33.0"),
+        ("speculative.dflash.xpressTopC", "v2", "0.33.0", "0.33.0"),
+    ],
+)
+def test_a_value_is_bound_to_a_runner_on_the_releases_where_only_that_one_heeds_it(
+    value: str, runner: str, first: str, last: str
+) -> None:
+    for release in RELEASES:
+        bound = [row["runner"] for row in versions.limit("valuesOfRunner", release) if value in row["values"]]
+        assert bound == ([runner] if at_least(release, first) and at_least(last, release) else []), release
 
 
 def follow_each_other(rows: list[dict[str, Any]]) -> bool:
@@ -105,10 +135,12 @@ def follow_each_other(rows: list[dict[str, Any]]) -> bool:
 def test_rows_follow_each_other_without_gap_or_overlap() -> None:
     table = facts.engines()
     lists = {argument["value"]: argument["rows"] for argument in table["arguments"]} | {"runners": table["runners"]}
+    # Nothing but what the engine always does, between the samplers of V0 and V1's.
+    del lists["speculative.rejectionSampling"]
     for name, method in table["methods"].items():
         both = [*method["rows"], *method.get("notRun", [])]
         lists[name] = sorted(both, key=lambda row: facts.version_key(row["from"]))
-    lists |= {name: table["limits"][name] for name in ("pipelineParallel", "scheduleDataParallel", "tokensOfHead")}
+    lists |= {name: table["limits"][name] for name in ("pipelineParallel", "scheduleDataParallel", "tokensOfHead", "loraRanks")}
     assert [name for name, rows in lists.items() if not follow_each_other(rows)] == []
 
 

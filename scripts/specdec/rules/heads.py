@@ -114,11 +114,15 @@ def head_architecture_unknown(engine: EngineWorkload) -> Iterator[Problem]:
     if loads(name, version) or _before(version, RENAMES_FROM):
         return
     row = architectures().get(name)
-    known = [other for other in architectures() if loads(other, version)]
+    prefix = {"eagle": "Eagle", "eagle3": "Eagle3", "medusa": "Medusa"}[asked.method]
+    known = [other for other in architectures() if loads(other, version) and other.startswith(prefix)]
     guess = None if row else nearest(name, known)
     since = f"; vLLM has it from {row['from']} on" if row and _before(version, version_key(row["from"])) else ""
     message = f"vLLM {version} has no {name}, which {asked.model} asks for{since}"
-    yield Problem(engine.manifest, place(engine, "model"), message, f"a head of {guess}" if guess else None)
+    fix = f"a head of the class {guess}" if guess else None
+    if name == "EagleModel":
+        fix = "convert the original EAGLE files first: vLLM names the class after the target's, EagleLlamaForCausalLM"
+    yield Problem(engine.manifest, place(engine, "model"), message, fix)
 
 
 @rule(

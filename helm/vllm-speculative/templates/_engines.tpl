@@ -5,9 +5,19 @@ Arguments: dict root, out. Sets out.engines, a list of dicts:
   router where there are several), router (fullname of its router), baseline (bool),
   path (prefix for error messages), v (the engine's values), chosen (by preset and task), version, bound (runner that a
   value needs)
-Templates cannot return structures without turning integers into floats, so the list is put into `out`.
+Templates cannot return structures without turning integers into floats, so the list is put into `out`. Every template of
+the chart asks for it: the first to ask computes and checks it, and leaves it with the values for the others.
 */}}
 {{- define "vllm-speculative.engines" -}}
+{{- if not (hasKey .root.Values "computedRelease") -}}
+{{- $out := dict -}}
+{{- include "vllm-speculative.computeEngines" (dict "root" .root "out" $out) -}}
+{{- $_ := set .root.Values "computedRelease" $out -}}
+{{- end -}}
+{{- range $key, $value := .root.Values.computedRelease }}{{ $_ := set $.out $key $value }}{{ end -}}
+{{- end -}}
+
+{{- define "vllm-speculative.computeEngines" -}}
 {{- $root := .root -}}
 {{- $facts := dict -}}
 {{- range $file := list "engines" "accelerators" "models" "presets" -}}

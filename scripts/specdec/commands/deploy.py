@@ -6,11 +6,16 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import typer
 
 from specdec.errors import SpecdecError
 from specdec.output import Format
+
+if TYPE_CHECKING:
+    from specdec.deploy.cloud.pipeline import CloudDeploy
+    from specdec.deploy.pipeline import Deploy
 
 
 def deploy(
@@ -32,12 +37,21 @@ def deploy(
     context: str | None = typer.Option(None, help="Context of the kubeconfig. Default: KUBECONTEXT, else the current."),
     release: str | None = typer.Option(None, help="Name of the release. Default: RELEASE, else speculative."),
     namespace: str | None = typer.Option(None, help="Namespace. Default: NAMESPACE, else ai-inference."),
+    plan_only: bool = typer.Option(False, "--plan-only", help="Cloud: stop after plan, guard and price."),
+    start: str | None = typer.Option(None, "--from", metavar="STAGE", help="Cloud: begin at a stage."),
+    allow: list[str] = typer.Option([], "--allow", help="Cloud: a code of the guard that is meant so."),
+    unlock: str | None = typer.Option(None, metavar="ID", help="Cloud: take away the state lock of a dead run."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
     format: Format = typer.Option(Format.text, help="text or json."),
 ) -> None:
-    """Check, apply, wait, test and measure a release of an environment."""
+    """Check, apply, wait, test and measure a release of an environment.
+
+    An environment with terraform.tfvars gets its cluster first, by Terraform, in the stages preflight, init, plan,
+    guard, price, apply, kubeconfig, platform and chart; a context of your own (--context, KUBECONTEXT) leaves it out.
+    """
     from dataclasses import replace
 
+    from specdec.deploy.cloud.target import Target
     from specdec.deploy.pipeline import Deploy, Options
     from specdec.deploy.progress import Progress
     from specdec.environments import Environment
@@ -56,19 +70,39 @@ def deploy(
         min_acceptance=min_acceptance,
         repeats=repeats,
     )
+    target = Target.of(env) if env.kubecontext is None else None
+    if target is None and (plan_only or start or allow or unlock):
+        what = "a context was named" if env.kubecontext else f"{env.name} has no terraform.tfvars"
+        raise SpecdecError(f"{what}: there is nothing for Terraform to do", code="usage", fix="leave these options out")
+    signal.signal(signal.SIGTERM, interrupt)
+    if target is not None:
+        from specdec.deploy.cloud.pipeline import CloudDeploy, CloudOptions
+
+        chosen = CloudOptions(plan_only, start, yes, tuple(allow), unlock)
+        cloud_run = CloudDeploy(target, chosen, options, Progress(quiet=silent(format)), ask=confirmed)
+        finish(cloud_run, format)
+        return
     if env.name != "local" and not yes and sys.stdin.isatty():
         where = f"context {env.kubecontext}" if env.kubecontext else "the kubeconfig's current context"
         typer.confirm(
             f"Deploy {env.name} as {env.release} to namespace {env.namespace}, {where}?", abort=True, err=True
         )
-    run = Deploy(env, options, Progress(quiet=silent(format)))
-    signal.signal(signal.SIGTERM, interrupt)
+    finish(Deploy(env, options, Progress(quiet=silent(format))), format)
+
+
+def finish(run: Deploy | CloudDeploy, format: Format) -> None:
+    """Run it to its end, or say what an interruption left; then show the result."""
     try:
         result = run.run()
     except KeyboardInterrupt:
         run.progress.out.print(f"interrupted: {run.state()}", markup=False)
         raise
     show(result, format)
+
+
+def confirmed(question: str) -> None:
+    """Raises typer.Abort unless the answer is yes."""
+    typer.confirm(question, abort=True, err=True)
 
 
 def silent(format: Format) -> bool:
@@ -89,6 +123,10 @@ def show(result: dict[str, object], format: Format) -> None:
 
     if format == Format.json:
         print_json(result)
+    elif "revision" not in result:
+        from specdec.deploy.cloud import show as cloud_show
+
+        console().print(cloud_show.planned(result))
     else:
         out = console()
         found = result.get("smoke")

@@ -16,22 +16,49 @@ def status(
     namespace: str | None = typer.Option(None, help="Namespace of the release."),
     format: Format = typer.Option(Format.text, help="text or json."),
 ) -> None:
-    """Show a deployed environment. Exit 1 where anything of it is unhealthy."""
+    """Show a deployed environment. Exit 1 where anything of it is unhealthy.
+
+    Where Terraform makes its cluster, also the stages of its deploy, what exists, and the price an hour.
+    """
     from specdec.deploy import overview
     from specdec.deploy.live import Live
     from specdec.output import console, print_json
 
-    found = overview.of(Live.of(environment, context, release, namespace))
+    cloud = infrastructure(environment, context)
+    if cloud is not None and not cloud["reachable"]:
+        # There is no cluster to ask: what Terraform knows is all.
+        found: dict[str, Any] = {"schema_version": 1, "environment": environment, "healthy": False, "reasons": []}
+        found["reasons"] = [f"not deployed: specdec deploy {environment}"]
+    else:
+        found = overview.of(Live.of(environment, context, release, namespace))
+    if cloud is not None:
+        found["infrastructure"] = cloud
     if format == Format.json:
         print_json(found)
     else:
+        from specdec.deploy.cloud import show
+
         out = console()
-        out.print(summary(found))
-        out.print(pods(found))
+        if cloud is not None:
+            out.print(show.infrastructure(cloud))
+        if "engines" in found:
+            out.print(summary(found))
+            out.print(pods(found))
         for reason in found["reasons"]:
             out.print(f"unhealthy: {reason}", style="red", markup=False)
     if not found["healthy"]:
         raise typer.Exit(1)
+
+
+def infrastructure(environment: str, context: str | None) -> dict[str, Any] | None:
+    """What Terraform made, None for an environment without it or where a cluster was brought along."""
+    from specdec.deploy.cloud import kubeconfig, overview
+    from specdec.deploy.cloud.target import Target
+    from specdec.environments import Environment
+
+    env = Environment.named(environment, kubecontext=context)
+    target = Target.of(env) if env.kubecontext is None else None
+    return None if target is None else overview.of(target) | {"reachable": kubeconfig.of(env) is not None}
 
 
 def summary(found: dict[str, Any]) -> Any:

@@ -34,6 +34,11 @@ class Live:
 
             where = local_cluster.running(env)
             kubeconfig, env = where.kubeconfig, replace(env, kubecontext=where.context)
+        elif env.kubecontext is None:
+            from specdec.deploy.cloud import kubeconfig as own
+
+            if found := own.of(env):
+                kubeconfig, env = found[0], replace(env, kubecontext=found[1])
         return cls(env, connect(env.namespace, kubeconfig=kubeconfig, context=env.kubecontext), kubeconfig)
 
     def status(self) -> dict[str, Any] | None:

@@ -57,6 +57,11 @@ class Progress:
         else:
             self._print("  ", text)
 
+    def line(self, text: str) -> None:
+        """A line that stays: one of many things that a step did."""
+        self._text = text
+        self._print("  ", text)
+
     def pods(self, states: Sequence[State]) -> None:
         """What the pods do now."""
         self._states = states

@@ -1,0 +1,1 @@
+"""From an empty project to a cluster that serves, through Terraform: for environments with terraform.tfvars."""

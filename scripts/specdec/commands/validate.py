@@ -36,6 +36,13 @@ def validate(
     engine_version: Annotated[
         str | None, typer.Option(help="Check against this vLLM, whatever the manifests say.")
     ] = None,
+    model_config: Annotated[
+        list[str] | None, typer.Option(help="Folder with a model's config.json, NAME=DIR.", metavar="NAME=DIR")
+    ] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Change the files where the fix is certain, and show it.")] = False,
+    show_ignored: Annotated[
+        bool, typer.Option("--show-ignored", help="Show findings that an annotation accepts, with its reason.")
+    ] = False,
     output: Annotated[Report, typer.Option("--format", help="How to print what was found.")] = Report.text,
 ) -> int:
     """Check manifests against the rules: an environment's, files, folders, or standard input (-).
@@ -46,6 +53,7 @@ def validate(
 
     if engine_version is not None:
         facts.version_key(engine_version)
+    _configs(model_config or [])
     manifests = list(_read(targets or [], values or [], set_values or [], release, namespace))
     if not manifests:
         raise SpecdecError(
@@ -54,9 +62,44 @@ def validate(
             file=", ".join(targets or []) or None,
             fix="manifests have apiVersion and kind; a values file is checked with --values FILE",
         )
-    findings = rules.check(manifests, engine_version)
-    _print(findings, manifests, output)
+    if fix:
+        _fix(manifests, engine_version)
+        manifests = list(_read(targets or [], values or [], set_values or [], release, namespace))
+    examined = rules.examine(manifests, engine_version)
+    findings = [finding for finding in examined if finding.ignored is None]
+    shown = examined if show_ignored else findings
+    _print(shown, manifests, output, ignored=len(examined) - len(findings))
     return 1 if any(finding.severity == "error" for finding in findings) else 0
+
+
+def _configs(given: list[str]) -> None:
+    """Remember the folders of --model-config. Raises SpecdecError where one has no config.json."""
+    from specdec.rules.configs import GIVEN
+
+    GIVEN.clear()
+    for text in given:
+        name, equals, folder = text.partition("=")
+        if not equals or not (Path(folder) / "config.json").is_file():
+            raise SpecdecError(f"{text}: no config.json there", code="bad-model-config", fix="--model-config NAME=DIR")
+        GIVEN[name] = Path(folder)
+
+
+def _fix(manifests: list[Manifest], engine_version: str | None) -> None:
+    """Change files and say on standard error what was changed; what is printed afterwards is what is left."""
+    from specdec import rules
+    from specdec.rules.edit import fix_files
+
+    if any(manifest.file == "-" for manifest in manifests):
+        raise SpecdecError("standard input cannot be changed", code="usage", fix="name a file with --fix")
+    rendered = sorted({manifest.file for manifest in manifests if not Path(manifest.file).is_file()})
+    for name in rendered:
+        sys.stderr.write(f"{name}: not changed, its values are what has to change\n")
+    for change in fix_files(manifests, lambda items: rules.check(items, engine_version)):
+        if change.refused:
+            sys.stderr.write(f"{change.file}: not changed: {change.refused}\n")
+        else:
+            codes = ", ".join(sorted({finding.code for finding in change.gone}))
+            sys.stderr.write(f"{change.diff()}{change.file}: fixed {codes}\n")
 
 
 def _read(
@@ -104,7 +147,7 @@ def _texts(target: str) -> Iterator[tuple[str, str]]:
         raise SpecdecError(error.strerror or "cannot be read", code="unreadable-file", file=target) from None
 
 
-def _print(findings: list[Finding], manifests: list[Manifest], output: Report) -> None:
+def _print(findings: list[Finding], manifests: list[Manifest], output: Report, ignored: int) -> None:
     from specdec.output import print_json
     from specdec.rules import all_rules, report
 
@@ -118,10 +161,10 @@ def _print(findings: list[Finding], manifests: list[Manifest], output: Report) -
         resources = list(dict.fromkeys((manifest.file, manifest.resource) for manifest in manifests))
         sys.stdout.write(report.junit(findings, resources) + "\n")
     else:
-        _print_text(findings, len(manifests))
+        _print_text(findings, len(manifests), ignored)
 
 
-def _print_text(findings: list[Finding], objects: int) -> None:
+def _print_text(findings: list[Finding], objects: int, ignored: int) -> None:
     from rich.text import Text
 
     from specdec.output import console
@@ -129,9 +172,15 @@ def _print_text(findings: list[Finding], objects: int) -> None:
     out = console()
     for finding in findings:
         line = Text(f"{finding.file}:{finding.line}: ", style="bold")
-        line.append(f"{finding.code} {finding.severity}", style=STYLES[finding.severity])
+        if finding.ignored is not None:
+            line.append(f"{finding.code} ignored", style="dim")
+        else:
+            line.append(f"{finding.code} {finding.severity}", style=STYLES[finding.severity])
         line.append(f" {finding.resource}: {finding.message}", style="not bold")
         out.print(line)
-        out.print(Text(f"    fix: {finding.fix}", style="dim"))
-    counts = [f"{sum(f.severity == kind for f in findings)} {kind}s" for kind in ("error", "warning")]
-    out.print(Text(f"{', '.join(counts)} in {objects} objects", style="bold"))
+        told = f"fix: {finding.fix}" if finding.ignored is None else f"accepted: {finding.ignored}"
+        out.print(Text(f"    {told}", style="dim"))
+    active = [finding for finding in findings if finding.ignored is None]
+    counts = [f"{sum(f.severity == kind for f in active)} {kind}s" for kind in ("error", "warning")]
+    accepted = f", {ignored} ignored" if ignored else ""
+    out.print(Text(f"{', '.join(counts)}{accepted} in {objects} objects", style="bold"))

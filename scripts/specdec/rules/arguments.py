@@ -9,10 +9,13 @@ from specdec import engine_args
 from specdec.engine_args import JSON_FLAG
 from specdec.errors import nearest
 from specdec.manifests import EngineWorkload
+from specdec.rules.changes import replace_flags, set_value
 from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.versions import has, known, versions_with
 
 ARG_UTILS = "vllm/engine/arg_utils.py"
+# Switches for what newer engines do without being told.
+THE_ONLY_WAY_NOW = ("--use-v2-block-manager", "--disable-log-requests")
 
 
 @rule(
@@ -50,7 +53,9 @@ def unknown_flag(engine: EngineWorkload) -> Iterator[Problem]:
         others = versions_with("flags", stem)
         elsewhere = f"; vLLM has it {others}" if others else ""
         fix = f"did you mean {guess}?" if guess and not others else None
-        yield Problem(engine.manifest, engine.path_of(flag), f"vLLM {version} has no flag {name}{elsewhere}", fix)
+        edits = replace_flags(engine, [flag], []) if name in THE_ONLY_WAY_NOW else ()
+        message = f"vLLM {version} has no flag {name}{elsewhere}"
+        yield Problem(engine.manifest, engine.path_of(flag), message, fix, edits)
 
 
 @rule(
@@ -87,7 +92,9 @@ def legacy_speculative_flags(engine: EngineWorkload) -> Iterator[Problem]:
     if fields.get("model"):
         fields = {"method": engine.args.speculative.method if engine.args.speculative else "draft_model"} | fields
     message = f"vLLM {engine.engine_version} has no {', '.join(old)}"
-    yield Problem(engine.manifest, engine.path_of(old[0]), message, f"{JSON_FLAG} '{json.dumps(fields)}'")
+    edits = () if engine.args.has(JSON_FLAG) else replace_flags(engine, old, [JSON_FLAG, json.dumps(fields)])
+    fix = f"{JSON_FLAG} '{json.dumps(fields)}'"
+    yield Problem(engine.manifest, engine.path_of(old[0]), message, fix, edits if engine.args.speculative else ())
 
 
 @rule(
@@ -118,7 +125,17 @@ def speculative_config_not_json(engine: EngineWorkload) -> Iterator[Problem]:
             value = (engine.args.value(JSON_FLAG) or "").strip()
             quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\"`"
             fix = "take the quotes away from inside the value" if quoted else None
-            yield Problem(engine.manifest, engine.path_of(JSON_FLAG), error, fix)
+            edits = set_value(engine, JSON_FLAG, value[1:-1]) if quoted and _is_json(value[1:-1]) else ()
+            yield Problem(engine.manifest, engine.path_of(JSON_FLAG), error, fix, edits)
+
+
+def _is_json(text: str) -> bool:
+    import json
+
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 @rule(
@@ -224,4 +241,5 @@ def memory_utilization_range(engine: EngineWorkload) -> Iterator[Problem]:
     if share is not None and not 0 < share <= 1:
         fix = f"--gpu-memory-utilization {share / 100:g}" if 1 < share <= 100 else None
         path = engine.path_of("--gpu-memory-utilization")
-        yield Problem(engine.manifest, path, f"the share of memory is {share:g}", fix)
+        edits = set_value(engine, "--gpu-memory-utilization", f"{share / 100:g}") if fix else ()
+        yield Problem(engine.manifest, path, f"the share of memory is {share:g}", fix, edits)

@@ -35,7 +35,10 @@ def folders(engine: EngineWorkload) -> dict[str, Path]:
     """Folders with a config.json for this engine's models, by the model's name in its arguments."""
     from specdec.plan.workloads import host_folders
 
-    return host_folders(engine) | GIVEN
+    try:
+        return host_folders(engine) | GIVEN
+    except (AttributeError, TypeError):  # volumes or mounts that are none
+        return dict(GIVEN)
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
-from specdec.rules.model import Problem, Severity, World, each_engine, rule
+from specdec.rules.model import Edit, Problem, Severity, World, each_engine, rule
 from specdec.rules.security import POD_SECURITY
 from specdec.rules.values import variable_path
 
@@ -39,7 +39,8 @@ def token_of_the_service_account(world: World) -> Iterator[Problem]:
         account = (engine.manifest.namespace, str(engine.pod_spec.get("serviceAccountName")))
         if mounted is True or (mounted is None and account not in closed):
             path = (*engine.path, "automountServiceAccountToken")
-            yield Problem(engine.manifest, path, f"{engine.name} gets a token for the Kubernetes API")
+            message = f"{engine.name} gets a token for the Kubernetes API"
+            yield Problem(engine.manifest, path, message, None, (Edit(path, False),))
 
 
 @rule(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from specdec.objects import Manifest, Path, mapping, sequence
-from specdec.rules.model import Problem, Severity, World, rule
+from specdec.rules.model import Edit, Problem, Severity, World, rule
 from specdec.rules.probe_shape import listens_on
 from specdec.rules.traffic import selected
 
@@ -215,7 +215,9 @@ def service_to_a_closed_port(world: World) -> Iterator[Problem]:
                 served = listens_on(engine)
                 if str(target).isdigit() and served is not None and int(str(target)) != served:
                     message = f"the engine {engine.name} listens on {served}, and the Service sends to {target}"
-                    yield Problem(service, ("spec", "ports", index), message, f"targetPort: {served}")
+                    path: Path = ("spec", "ports", index)
+                    edits = (Edit((*path, "targetPort"), served),)
+                    yield Problem(service, path, message, f"targetPort: {served}", edits)
 
 
 @rule(

@@ -9,7 +9,7 @@ from typing import Any
 from specdec import engine_args
 from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
-from specdec.rules.model import Problem, Severity, each_engine, rule
+from specdec.rules.model import Edit, Problem, Severity, each_engine, rule
 from specdec.rules.probes import restarts_pods
 from specdec.rules.versions import flags_of
 
@@ -53,7 +53,8 @@ def grace_period_too_short(engine: EngineWorkload) -> Iterator[Problem]:
     before, drain = pre_stop_seconds(engine.container), engine.args.shutdown_timeout or 0
     if isinstance(period, int) and period <= before + drain and before + drain > 0:
         message = f"the grace period of {period} s ends before preStop ({before} s) and the drain ({drain} s)"
-        yield Problem(engine.manifest, (*engine.path, "terminationGracePeriodSeconds"), message)
+        path = (*engine.path, "terminationGracePeriodSeconds")
+        yield Problem(engine.manifest, path, message, None, (Edit(path, before + drain + 5),))
 
 
 @rule(

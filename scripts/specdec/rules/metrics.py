@@ -9,7 +9,7 @@ from typing import Any
 
 from specdec import facts
 from specdec.errors import nearest
-from specdec.rules.model import Problem, Severity, World, rule
+from specdec.rules.model import Edit, Problem, Severity, World, rule
 from specdec.rules.promql import Query, base, queries
 
 LOGGERS = "vllm/v1/metrics/loggers.py, vllm/v1/spec_decode/metrics.py; files/metrics.yaml"
@@ -99,6 +99,14 @@ def metric_does_not_exist(world: World) -> Iterator[Problem]:
                 yield Problem(query.manifest, query.path, f"{of} {verb} {name}{where}", fix)
 
 
+def renamed(query: Query, old: str, new: str) -> tuple[Edit, ...]:
+    """The query with a metric's right name; empty where it stands inside another document."""
+    whole = query.manifest.get(query.path)
+    if whole != query.text:
+        return ()
+    return (Edit(query.path, re.sub(rf"(?<![\w:]){re.escape(old)}(?![\w:])", new, query.text)),)
+
+
 def recorded(world: World, name: str) -> bool:
     """Whether a recording rule in this set makes that series."""
     return any(
@@ -126,7 +134,7 @@ def metric_without_its_colon(world: World) -> Iterator[Problem]:
             right = "vllm:" + name.removeprefix("vllm_")
             if name.startswith("vllm_") and (known(right, everything) or f"{right}_total" in everything):
                 message = f"{name} does not exist: the name has a colon"
-                yield Problem(query.manifest, query.path, message, f"{right}")
+                yield Problem(query.manifest, query.path, message, right, renamed(query, name, right))
 
 
 @rule(
@@ -145,7 +153,9 @@ def counter_without_total(world: World) -> Iterator[Problem]:
     for query in asked(world):
         for name in query.metrics:
             if any(f"{name}_total" in rows and not known(name, rows) for _, rows in tables):
-                yield Problem(query.manifest, query.path, f"{name} is scraped as {name}_total", f"{name}_total")
+                edits = renamed(query, name, f"{name}_total")
+                message = f"{name} is scraped as {name}_total"
+                yield Problem(query.manifest, query.path, message, f"{name}_total", edits)
 
 
 @rule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -50,12 +51,13 @@ class World:
         from specdec.plan.findings import engine_findings
         from specdec.rules.configs import known_to_the_planner
 
-        return [
-            (engine, found)
-            for engine in self.engines
-            if known_to_the_planner(engine)
-            for found in engine_findings(engine)
-        ]
+        found: list[tuple[EngineWorkload, PlanFinding]] = []
+        for engine in self.engines:
+            # A manifest that is no manifest (a number where a list belongs) is for other rules to call wrong.
+            with suppress(AttributeError, TypeError, ValueError, KeyError, ArithmeticError):
+                if known_to_the_planner(engine):
+                    found += [(engine, finding) for finding in engine_findings(engine)]
+        return found
 
     @cached_property
     def pods(self) -> list[Pods]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specdec.objects import Manifest, mapping, sequence
-from specdec.rules.model import Problem, Severity, World, rule
+from specdec.rules.model import Edit, Problem, Severity, World, rule
 
 OPERATOR = "https://prometheus-operator.dev/docs/api-reference/api/"
 
@@ -161,7 +161,8 @@ def scraped_at_another_path(world: World) -> Iterator[Problem]:
         for index, endpoint in enumerate(sequence(item.get(("spec", key)))):
             path = mapping(endpoint).get("path")
             if path is not None and str(path).rstrip("/") != "/metrics":
-                yield Problem(item, ("spec", key, index, "path"), f"{path} is no path of vLLM's metrics")
+                at = ("spec", key, index, "path")
+                yield Problem(item, at, f"{path} is no path of vLLM's metrics", None, (Edit(at, "/metrics"),))
 
 
 def quiet(flag: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
-from specdec.rules.model import Problem, Severity, each_engine, rule
+from specdec.rules.model import Edit, Problem, Severity, each_engine, rule
 from specdec.rules.probes import SOURCE, need, restarts_pods
 
 # What vLLM's API server answers to a GET without a key. Source: vllm/entrypoints/serve, vllm/entrypoints/openai.
@@ -54,7 +54,8 @@ def probe_path_unknown(engine: EngineWorkload) -> Iterator[Problem]:
         path = mapping(probe.get("httpGet")).get("path", "/") if probe.get("httpGet") else None
         if path is not None and str(path).split("?")[0].rstrip("/") not in PATHS:
             place = (*engine.container_path, name, "httpGet", "path")
-            yield Problem(engine.manifest, place, f"the {name} asks for {path}, which vLLM does not have")
+            message = f"the {name} asks for {path}, which vLLM does not have"
+            yield Problem(engine.manifest, place, message, None, (Edit(place, "/health"),))
 
 
 @rule(
@@ -97,7 +98,9 @@ def probe_on_another_port(engine: EngineWorkload) -> Iterator[Problem]:
             yield Problem(engine.manifest, place, message)
         elif number is not None and str(number) != str(served):
             message = f"the {name} asks port {number}, and the engine listens on {served}"
-            yield Problem(engine.manifest, place, message, f"port: {served}")
+            kind = "httpGet" if probe.get("httpGet") else "tcpSocket"
+            edits = (Edit((*place, kind, "port"), served),) if isinstance(asked, int) else ()
+            yield Problem(engine.manifest, place, message, f"port: {served}", edits)
 
 
 @rule(
@@ -122,7 +125,8 @@ def liveness_gives_up_at_once(engine: EngineWorkload) -> Iterator[Problem]:
     threshold = mapping(engine.container.get("livenessProbe")).get("failureThreshold", 3)
     if restarts_pods(engine) and isinstance(threshold, int) and threshold < 3:
         path = (*engine.container_path, "livenessProbe", "failureThreshold")
-        yield Problem(engine.manifest, path, f"the liveness probe restarts the engine after {threshold} failures")
+        message = f"the liveness probe restarts the engine after {threshold} failures"
+        yield Problem(engine.manifest, path, message, None, (Edit(path, 3),))
 
 
 @rule(

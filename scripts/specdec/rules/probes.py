@@ -9,7 +9,7 @@ from specdec.errors import SpecdecError
 from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
 from specdec.quantities import gib
-from specdec.rules.model import Problem, Severity, each_engine, rule
+from specdec.rules.model import REMOVED, Edit, Problem, Severity, each_engine, rule
 
 SOURCE = "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/"
 DOWNLOAD = 200e6  # bytes a second: a first start from a model hub or network storage
@@ -158,4 +158,6 @@ containers:
 def liveness_by_port(engine: EngineWorkload) -> Iterator[Problem]:
     if mapping(engine.container.get("livenessProbe")).get("tcpSocket"):
         path = (*engine.container_path, "livenessProbe", "tcpSocket")
-        yield Problem(engine.manifest, path, "the liveness probe asks the port, not the engine")
+        port = engine.container["livenessProbe"]["tcpSocket"].get("port", 8000)
+        edits = (Edit(path, REMOVED), Edit((*path[:-1], "httpGet"), {"path": "/health", "port": port}))
+        yield Problem(engine.manifest, path, "the liveness probe asks the port, not the engine", None, edits)

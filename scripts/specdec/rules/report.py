@@ -47,6 +47,7 @@ def sarif(findings: Sequence[Finding], rules: dict[str, Rule]) -> str:
                     "logicalLocations": [{"fullyQualifiedName": f"{finding.resource}:{finding.path}"}],
                 }
             ],
+            **_suppressed(finding),
         }
         for finding in findings
     ]
@@ -58,6 +59,13 @@ def sarif(findings: Sequence[Finding], rules: dict[str, Rule]) -> str:
     return json.dumps(document, indent=2)
 
 
+def _suppressed(finding: Finding) -> dict[str, Any]:
+    """What SARIF says of a finding that somebody has accepted in the file itself."""
+    if finding.ignored is None:
+        return {}
+    return {"suppressions": [{"kind": "inSource", "justification": finding.ignored}]}
+
+
 def github(findings: Sequence[Finding], rules: dict[str, Rule]) -> str:
     """Workflow commands, https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands."""
 
@@ -67,7 +75,7 @@ def github(findings: Sequence[Finding], rules: dict[str, Rule]) -> str:
         return text
 
     return "\n".join(
-        f"::{'notice' if finding.severity == 'note' else finding.severity} "
+        f"::{'notice' if finding.severity == 'note' or finding.ignored else finding.severity} "
         f"file={escaped(finding.file, ':,')},line={finding.line},"
         f"title={escaped(f'{finding.code} {rules[finding.code].name}', ':,')}"
         f"::{escaped(f'{finding.resource}: {finding.message}. Fix: {finding.fix}')}"
@@ -82,12 +90,12 @@ def junit(findings: Sequence[Finding], resources: Sequence[tuple[str, str]]) -> 
     for file, resource in resources:
         case = ElementTree.SubElement(suite, "testcase", classname=file, name=resource)
         own = [finding for finding in findings if (finding.file, finding.resource) == (file, resource)]
-        errors = [finding for finding in own if finding.severity == "error"]
+        errors = [finding for finding in own if finding.severity == "error" and finding.ignored is None]
         failed += bool(errors)
         for finding in errors:
             failure = ElementTree.SubElement(case, "failure", type=finding.code, message=_printable(finding.message))
             failure.text = _printable(f"{finding.file}:{finding.line} {finding.path}\nfix: {finding.fix}")
-        others = [f"{finding.code} {finding.message}" for finding in own if finding.severity != "error"]
+        others = [f"{finding.code} {finding.message}" for finding in own if finding not in errors]
         if others:
             ElementTree.SubElement(case, "system-out").text = _printable("\n".join(others))
     suite.set("failures", str(failed))

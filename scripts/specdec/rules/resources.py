@@ -306,5 +306,7 @@ volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 16Gi}}]
 @each_engine
 def host_path(engine: EngineWorkload) -> Iterator[Problem]:
     for index, volume in enumerate(sequence(engine.pod_spec.get("volumes"))):
-        if path := mapping(mapping(volume).get("hostPath")).get("path"):
+        path = mapping(mapping(volume).get("hostPath")).get("path")
+        # GKE hands a node's secondary boot disk to pods in no other way.
+        if path and not str(path).startswith("/mnt/disks/gke-secondary-disks/"):
             yield Problem(engine.manifest, (*engine.path, "volumes", index, "hostPath"), f"mounts {path} of the node")

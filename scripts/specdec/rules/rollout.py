@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
 from specdec.rules.graceful import pre_stop_seconds
-from specdec.rules.model import Problem, Severity, World, each_engine, rule
+from specdec.rules.model import Edit, Problem, Severity, World, each_engine, rule
 from specdec.rules.resources import ROLLOUT, surge
 
 POOL = "vllm-speculative/pool-gpus"
@@ -86,7 +86,8 @@ def rollout_that_cannot_move(world: World) -> Iterator[Problem]:
         values = [str(update.get(key)).rstrip("%") for key in ("maxSurge", "maxUnavailable")]
         if values == ["0", "0"]:
             path = ("spec", "strategy", "rollingUpdate")
-            yield Problem(manifest, path, "maxSurge and maxUnavailable are both 0")
+            edits = (Edit((*path, "maxUnavailable"), 1),)
+            yield Problem(manifest, path, "maxSurge and maxUnavailable are both 0", None, edits)
 
 
 def gpu_quotas(world: World, namespace: str | None) -> Iterator[tuple[str, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from specdec.objects import Manifest, Path, mapping, sequence
-from specdec.rules.model import Problem, Severity, World, rule
+from specdec.rules.model import REMOVED, Edit, Problem, Severity, World, rule
 from specdec.rules.promql import matchers, queries
 
 KEDA = "https://keda.sh/docs/latest/scalers/prometheus/"
@@ -95,7 +95,7 @@ def replicas_beside_an_autoscaler(world: World) -> Iterator[Problem]:
         workload = scaled(world, scaler)
         if workload is not None and workload.has("spec.replicas"):
             message = f"{scaler.resource} scales it, and the manifest says {workload.get('spec.replicas')}"
-            yield Problem(workload, ("spec", "replicas"), message)
+            yield Problem(workload, ("spec", "replicas"), message, None, (Edit(("spec", "replicas"), REMOVED),))
 
 
 @rule(
@@ -115,7 +115,8 @@ def nothing_counts_as_zero(world: World) -> Iterator[Problem]:
         for path, metadata in prometheus(scaler):
             ignored = str(metadata.get("ignoreNullValues", "true")).lower() != "false"
             if ignored and "vllm" in str(metadata.get("query")) and isinstance(least, int) and least >= 1:
-                yield Problem(scaler, path, "a query that finds no series counts as 0")
+                edits = (Edit((*path, "ignoreNullValues"), "false"),)
+                yield Problem(scaler, path, "a query that finds no series counts as 0", None, edits)
 
 
 @rule(
@@ -232,7 +233,10 @@ def two_autoscalers(world: World) -> Iterator[Problem]:
 )
 def query_for_another_model(world: World) -> Iterator[Problem]:
     names = {
-        name for engine in world.engines for name in (engine.args.served_model_names[:1] or [engine.args.model]) if name
+        name
+        for engine in world.engines
+        for name in (engine.args.served_model_names[:1] or [engine.args.model or ""])
+        if name
     }
     namespaces = {engine.manifest.namespace for engine in world.engines}
     if not names:

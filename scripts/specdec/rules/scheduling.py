@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from specdec.manifests import GPU_RESOURCES, EngineWorkload
 from specdec.objects import Path, mapping, sequence
-from specdec.rules.model import Problem, Severity, each_engine, rule
+from specdec.rules.model import Edit, Problem, Severity, each_engine, rule
 
 EXTENDED = "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources"
 TAINTS = "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/"
@@ -45,7 +45,9 @@ def gpus_without_a_limit(engine: EngineWorkload) -> Iterator[Problem]:
         if asked is not None and str(asked) != str(limit):
             says = "no limit" if limit is None else f"a limit of {limit}"
             message = f"a request of {asked} {name} and {says}"
-            yield Problem(engine.manifest, (*engine.container_path, "resources", "requests", name), message)
+            at: Path = (*engine.container_path, "resources")
+            edits = (Edit((*at, "limits", name), asked),) if limit is None else ()
+            yield Problem(engine.manifest, (*at, "requests", name), message, None, edits)
 
 
 @rule(
@@ -79,7 +81,9 @@ def toleration_of_another_taint(engine: EngineWorkload) -> Iterator[Problem]:
         if (equal and given.get("value") != "present") or effect not in (None, "NoSchedule"):
             shown = f"{given.get('value', '')}:{effect or ''}".strip(":")
             message = f"nvidia.com/gpu={shown} is tolerated, and GKE's taint is nvidia.com/gpu=present:NoSchedule"
-            yield Problem(engine.manifest, (*engine.path, "tolerations", index), message)
+            right = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+            path = (*engine.path, "tolerations", index)
+            yield Problem(engine.manifest, path, message, None, (Edit(path, right),))
 
 
 @rule(
@@ -109,7 +113,10 @@ def no_toleration_for_gpus(engine: EngineWorkload) -> Iterator[Problem]:
     tolerated = {str(mapping(item).get("key")) for item in sequence(engine.pod_spec.get("tolerations"))}
     if engine.gpus and elsewhere and not tolerated & {"nvidia.com/gpu", "amd.com/gpu", "None"}:
         message = f"{engine.gpus} GPUs on {', '.join(map(str, selector.values()))}, and no taint of GPUs is tolerated"
-        yield Problem(engine.manifest, (*engine.path, "tolerations"), message)
+        right = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+        path = (*engine.path, "tolerations")
+        edits = (Edit((*path, len(sequence(engine.pod_spec.get("tolerations")))), right),)
+        yield Problem(engine.manifest, path, message, None, edits)
 
 
 @rule(

@@ -10,6 +10,7 @@ from specdec.errors import nearest
 from specdec.facts import version_key
 from specdec.manifests import EngineWorkload
 from specdec.objects import Path
+from specdec.rules.changes import renamed_field, without_field
 from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.versions import anywhere, has, known, limit, not_run, without_effect
 
@@ -118,7 +119,10 @@ def unknown_speculative_field(engine: EngineWorkload) -> Iterator[Problem]:
         guess = next((old for old in names if name.endswith(old)), None) or nearest(name, names)
         guess = "draft_tensor_parallel_size" if name == "tensor_parallel_size" else guess
         fix = f"did you mean {guess}?" if guess else f"known: {', '.join(sorted(names))}"
-        yield Problem(engine.manifest, place(engine, str(written)), message, fix)
+        # The old flag's name with its prefix, or the target's word for it: what was meant is certain.
+        certain = guess and (name.endswith(guess) or name == "tensor_parallel_size")
+        edits = renamed_field(engine, str(written), guess) if certain and guess else ()
+        yield Problem(engine.manifest, place(engine, str(written)), message, fix, edits)
 
 
 @rule(
@@ -205,7 +209,8 @@ def draft_tensor_parallel_size(engine: EngineWorkload) -> Iterator[Problem]:
         if asked.draft_tensor_parallel_size not in allowed:
             sizes = " or ".join(str(size) for size in allowed)
             message = f"the draft's tensor parallel size is {asked.draft_tensor_parallel_size}; here it can be {sizes}"
-            yield Problem(engine.manifest, place(engine, "draft_tensor_parallel_size"), message)
+            edits = without_field(engine, "draft_tensor_parallel_size")
+            yield Problem(engine.manifest, place(engine, "draft_tensor_parallel_size"), message, None, edits)
         return
 
 
@@ -246,7 +251,8 @@ def field_without_effect(engine: EngineWorkload) -> Iterator[Problem]:
     for field in asked.raw if asked else {}:
         if does := without_effect(str(field), engine.engine_version):
             message = f"{field} {does} in vLLM {engine.engine_version}"
-            yield Problem(engine.manifest, place(engine, str(field)), message)
+            edits = without_field(engine, str(field))
+            yield Problem(engine.manifest, place(engine, str(field)), message, None, edits)
 
 
 @rule(

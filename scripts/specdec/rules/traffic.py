@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from specdec.objects import Manifest, mapping, sequence
-from specdec.rules.model import Problem, Severity, World, rule
+from specdec.rules.model import Edit, Problem, Severity, World, rule
 
 # Variables of the engine that Kubernetes' own would overwrite for a Service of that name: NAME_PORT.
 # Source: vllm/envs.py. VLLM_PORT as tcp://... is a ValueError, the others are read with int().
@@ -62,7 +62,8 @@ def service_named_like_a_variable(world: World) -> Iterator[Problem]:
             variable = CLASHING_SERVICES[service.name]
             if service.namespace == engine.manifest.namespace and variable not in engine.env:
                 message = f"the Service {service.name} sets {variable} in this pod"
-                yield Problem(engine.manifest, engine.path, message)
+                edits = (Edit((*engine.path, "enableServiceLinks"), False),)
+                yield Problem(engine.manifest, engine.path, message, None, edits)
 
 
 def selected(world: World, service: Manifest) -> list[tuple[Manifest, dict[str, object]]]:
@@ -115,7 +116,7 @@ def headless_service_missing(world: World) -> Iterator[Problem]:
     for manifest in world.of_kind("StatefulSet"):
         name = manifest.get("spec.serviceName")
         # A manifest on its own says nothing about the Services that exist.
-        if name and services and (manifest.namespace, name) not in services:
+        if name and services and (manifest.namespace, str(name)) not in services:
             yield Problem(manifest, ("spec", "serviceName"), f"there is no Service {name} here")
 
 

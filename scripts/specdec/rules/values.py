@@ -9,7 +9,8 @@ from specdec.engine_args import ONE_VALUE, length
 from specdec.errors import SpecdecError, nearest
 from specdec.manifests import EngineWorkload
 from specdec.objects import Path
-from specdec.rules.model import Problem, Severity, each_engine, rule
+from specdec.rules.changes import set_value
+from specdec.rules.model import REMOVED, Edit, Problem, Severity, each_engine, rule
 
 ARG_UTILS = "vllm/engine/arg_utils.py"
 COUNTS = (
@@ -158,7 +159,8 @@ def no_such_type(engine: EngineWorkload) -> Iterator[Problem]:
             continue
         guess = short.get(value.lower()) or nearest(value, names)
         fix = f"did you mean {guess}?" if guess else f"one of {', '.join(names[:6])}"
-        yield Problem(engine.manifest, engine.path_of(flag), f"{flag} {value}: there is no such type", fix)
+        edits = set_value(engine, flag, short[value.lower()]) if value.lower() in short else ()
+        yield Problem(engine.manifest, engine.path_of(flag), f"{flag} {value}: there is no such type", fix, edits)
     value = engine.args.quantization
     if value and value not in QUANTIZATION and (guess := nearest(value, QUANTIZATION)) and guess.lower() != value:
         path = engine.path_of("--quantization")
@@ -204,7 +206,9 @@ def variable_without_effect(engine: EngineWorkload) -> Iterator[Problem]:
         first, gone, instead = VARIABLES[name]
         if version < facts.version_key(first) or (gone and version >= facts.version_key(gone)):
             message = f"vLLM {engine.engine_version} does not read {name}"
-            yield Problem(engine.manifest, variable_path(engine, name), message, instead)
+            path = variable_path(engine, name)
+            edits = (Edit(path, REMOVED),) if instead.startswith("take it away") and isinstance(path[-1], int) else ()
+            yield Problem(engine.manifest, path, message, instead, edits)
 
 
 def variable_path(engine: EngineWorkload, name: str) -> Path:

@@ -38,7 +38,7 @@ def test_a_record_is(case, promtool, tmp_path):
     for version in case.get("versions", VERSIONS):
         text = rules_for(case, version)
         made = {rule["record"] for rule in rules(text) if "record" in rule}
-        wanted = case["samples"] if case["samples"] != "all none" else dict.fromkeys(made, {})
+        wanted = case["samples"] if case["samples"] != "all none" else {key: {} for key in made}
         expressions = []
         for record, samples in wanted.items():
             if record not in made:
@@ -83,7 +83,9 @@ def source(file: str, key: str) -> set[str]:
 
 
 def test_every_record_is_tried_with_and_without_traffic():
-    with_samples = {name for case in RECORDS if case["samples"] != "all none" for name, s in case["samples"].items() if s}
+    with_samples = {
+        name for case in RECORDS if case["samples"] != "all none" for name, s in case["samples"].items() if s
+    }
     assert with_samples == source("recording", "record")
     assert any(case["samples"] == "all none" for case in RECORDS)
 
@@ -107,7 +109,9 @@ def test_the_field_s_cases_are_among_them(field_case):
     assert [case for case in RECORDS + ALERTS if case["story"].startswith(field_case)]
 
 
-@pytest.mark.parametrize("version", ["0.33.0", "0.28.0", "0.20.0", "0.13.0", "0.11.0", "0.9.2", "0.8.5", "0.7.3", "0.6.3"])
+@pytest.mark.parametrize(
+    "version", ["0.33.0", "0.28.0", "0.20.0", "0.13.0", "0.11.0", "0.9.2", "0.8.5", "0.7.3", "0.6.3"]
+)
 def test_promtool_reads_the_rules_of_every_version(version, promtool, tmp_path):
     values = values_of(version, {"baseline": {"enabled": True}, "autoscaling": {"maxConcurrencyPerReplica": 8}})
     for name, text in rule_files(values).items():
@@ -129,5 +133,7 @@ def test_an_alert_says_what_is_wrong_and_where_its_runbook_lies(promtool, tmp_pa
             "runbook_url": "docs/runbooks/KvCacheNearlyFull.md",
         },
     }
-    test["tests"][0]["alert_rule_test"] = [{"alertname": "KvCacheNearlyFull", "eval_time": "20m", "exp_alerts": [alert]}]
+    test["tests"][0]["alert_rule_test"] = [
+        {"alertname": "KvCacheNearlyFull", "eval_time": "20m", "exp_alerts": [alert]}
+    ]
     evaluate(promtool, tmp_path, "0.32.0", text, test)

@@ -12,16 +12,19 @@ export PATH := $(CURDIR)/.tools/bin:$(CURDIR)/.venv/bin:$(PATH)
 CHART := helm/vllm-speculative
 SETUP := $(PYTHON) scripts/setup
 SPECDEC := specdec
+# Plans of ENV's infrastructure that make cloud-plan left.
+PLANS = $(wildcard environments/$(ENV)/.specdec/plans/*.json)
 # What a deployment to an environment needs on this machine: the local one builds its own cluster and images.
 NEEDS := python tools $(if $(filter local,$(ENV)),$(if $(KUBECONTEXT),,cluster) engine)
 
 .PHONY: help setup lint test e2e golden docs lock clean
 .PHONY: deploy plan validate render diff smoke status destroy
+.PHONY: init cloud-plan apply drift comment package mutate-terraform
 
 help: ## List the targets
 	@echo "usage: make TARGET [ENV=local|dev|prod] [ARGS='--flag value']"
 	@echo
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14 | sed 's/^/  /'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18 | sed 's/^/  /'
 
 setup: ## Install what everything else needs, into .venv and .tools (safe to repeat, resumes)
 	@$(SETUP) all
@@ -55,6 +58,30 @@ destroy: ## Take ENV down
 	@$(SETUP) python tools
 	@$(SPECDEC) destroy $(ENV) $(ARGS)
 
+init: ## Make a new ENV from a few answers, and plan it: make init ENV=team-a
+	@$(SETUP) python tools
+	@$(SPECDEC) init $(ENV) $(ARGS)
+
+cloud-plan: ## Plan ENV's infrastructure, check it, and keep the plan for make apply
+	@$(SETUP) python tools terraform
+	@$(SPECDEC) deploy $(ENV) --plan-only $(ARGS)
+
+apply: ## Apply the plan that make cloud-plan kept, then platform, chart and smoke test
+	@$(SETUP) python tools terraform
+	@$(SPECDEC) deploy $(ENV) --from apply --yes $(ARGS)
+
+drift: ## Say what in ENV's cloud is not as it was applied
+	@$(SETUP) --quiet python tools terraform
+	@$(SPECDEC) drift $(ENV) $(ARGS)
+
+comment: ## Write what a change does to ENV as a comment: plan, guard, rules, memory, cost
+	@$(SETUP) --quiet python tools
+	@$(SPECDEC) comment $(ENV) $(foreach plan,$(PLANS),--plan $(plan)) $(ARGS)
+
+package: ## Package the chart with the digests of its images, into dist/
+	@$(SETUP) python tools
+	@$(SPECDEC) package $(ARGS)
+
 ##@ This repository
 lint: ## Run every linter
 	@$(SETUP) python tools lint terraform checkov
@@ -65,8 +92,12 @@ test: lint ## Lint, then run every test that needs no cluster
 	@pytest -n auto --dist loadgroup $(ARGS)
 
 e2e: ## Run the end-to-end test on a cluster of its own (root, Linux, 20 minutes)
-	@$(SETUP) python tools cluster engine
-	@pytest tests/e2e -v -s -x $(ARGS)
+	@$(SETUP) python tools monitoring cluster engine
+	@pytest tests/cluster/test_up_down.py tests/e2e -v -s -x $(ARGS)
+
+mutate-terraform: ## Take every validation out of the Terraform modules, one by one, and see a test fail (an hour)
+	@$(SETUP) python tools terraform
+	@pytest -m slow tests/terraform/test_mutation.py $(ARGS)
 
 golden: ## Renew the golden renderings in rendered/
 	@$(SETUP) python tools

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from machine import Machine, run, specdec
+from machine import NAMESPACE, Machine, run, specdec
+from specdec import local
+from specdec.deploy.cluster import Cluster, connect
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +28,9 @@ def deployment(before: Machine) -> Iterator[dict[str, Any]]:
         yield specdec("deploy", "local")
     finally:
         run("specdec", "destroy", "local", "--yes", check=False)
+
+
+@pytest.fixture(scope="session")
+def cluster(deployment: dict[str, Any]) -> Cluster:
+    assert deployment
+    return connect(NAMESPACE, kubeconfig=local.kubeconfig())

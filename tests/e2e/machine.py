@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from specdec import local
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "helm" / "vllm-speculative"
+VALUES = ROOT / "environments" / "local" / "values.yaml"
 RELEASE, NAMESPACE = "speculative", "ai-inference"
-PATH = f"{ROOT / '.tools/bin'}:{ROOT / '.venv/bin'}:{os.environ['PATH']}"
+PATH = f"{ROOT / '.tools/bin'}:{ROOT / '.tools/kubernetes'}:{ROOT / '.venv/bin'}:{os.environ['PATH']}"
 
 
 def run(
@@ -33,6 +35,16 @@ def run(
 def specdec(*arguments: str, check: bool = True) -> dict[str, Any]:
     """A command of ours and its JSON document."""
     return dict(json.loads(run("specdec", *arguments, "--format", "json", check=check).stdout))
+
+
+def helm(*arguments: str) -> str:
+    """Helm on the local cluster, in the release's namespace."""
+    return run("helm", *arguments, "--namespace", NAMESPACE, KUBECONFIG=str(local.kubeconfig())).stdout
+
+
+def kubectl(*arguments: str) -> str:
+    """kubectl on the local cluster, in the release's namespace."""
+    return run("kubectl", *arguments, "--namespace", NAMESPACE, KUBECONFIG=str(local.kubeconfig())).stdout
 
 
 @dataclass(frozen=True)

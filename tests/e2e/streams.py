@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from load import PROMPTS
-from machine import NAMESPACE, ROOT, run
+from machine import kubectl
 from specdec import local
 from specdec.deploy.cluster import CORE, Cluster, Object
 
@@ -81,8 +81,3 @@ class Load:
                 ],
             },
         }
-
-
-def kubectl(*arguments: str) -> None:
-    program = ROOT / ".tools/kubernetes/kubectl"
-    run(str(program), "--kubeconfig", str(local.kubeconfig()), "--namespace", NAMESPACE, *arguments)

@@ -30,6 +30,8 @@ MODELS = [(r"Qwen3-Coder-30B-A3B", "Qwen/Qwen3-Coder-30B-A3B-Instruct"), (r"^(Qw
 # Releases by the day they came out, for a log that has a date and no version.
 RELEASES = [
     ("2024-09", "0.6.3"),
+    ("2024-11", "0.6.4"),
+    ("2025-01", "0.6.6"),
     ("2025-02", "0.7.2"),
     ("2025-03", "0.8.0"),
     ("2025-06", "0.9.0"),
@@ -95,7 +97,8 @@ def setup_of(row: dict[str, str], version: str | None = None) -> Setup:
     if row["gpu_total_gib"] and total:
         accelerator = Accelerator(**{**accelerator.__dict__, "memory_gib": total})
     target = catalogue.load(model_name(row["model"]))
-    integer = {k: int(row[k]) if row[k] else None for k in ("tp", "max_model_len", "max_num_batched_tokens")}
+    counts = ("tp", "max_model_len", "max_num_batched_tokens", "max_num_seqs")
+    integer = {k: int(row[k]) if row.get(k) else None for k in counts}
     quantization = (
         {"FP8": "fp8", "AWQ-INT4": "awq"}.get(row["weights_dtype"]) if "fp8" not in row["model"].lower() else None
     )
@@ -108,6 +111,9 @@ def setup_of(row: dict[str, str], version: str | None = None) -> Setup:
         tp=integer["tp"] or 1,
         max_model_len=integer["max_model_len"],
         max_num_batched_tokens=integer["max_num_batched_tokens"],
+        max_num_seqs=integer["max_num_seqs"],
+        eager=bool(row.get("eager")),
+        prefix_caching=True if "prefix caching on" in row["note"] else None,
         quantization=quantization,
         kv_dtype=kv,
         utilisation=float(row["gpu_memory_utilization"]) if row["gpu_memory_utilization"] else None,

@@ -17,6 +17,7 @@ from logs import DATA, Log, read
 from specdec.plan import kvcache, memory
 from specdec.plan.memory import Constants
 from specdec.plan.verdict import fits
+from specdec.plan.weights import GIB
 
 FREE = {
     "sort_copies": (6.0, 12.0),
@@ -26,6 +27,8 @@ FREE = {
     "nvlink": (0.0, 0.8),
     "persistent": (0.0, 0.4),
     "context": (0.0, 0.04),
+    "pcie": (0.0, 0.3),
+    "state": (0.0, 1.5),
     "graph_each": (0.0, 0.04),
 }
 START = Constants(
@@ -80,6 +83,18 @@ def fit(logs: list[Log], rounds: int = 600) -> Constants:
     return best
 
 
+def capacity_error(log: Log) -> float | None:
+    """Planned over logged sequences (or tokens) in the cache that the log itself states, less 1.
+
+    Sequences first: older engines divide a hybrid model's tokens by its groups ("GPU KV cache size").
+    """
+    s, gib = log.setup, log.number("available_kv_gib")
+    stated = log.number("max_concurrency_x") or (log.number("kv_tokens") or 0) / (s.max_model_len or 1)
+    if not gib or not stated or gib <= 0:
+        return None
+    return gib * GIB / kvcache.sequence_bytes(s) / stated - 1
+
+
 def line(log: Log) -> str:
     s, plan = log.setup, memory.plan(log.setup)
     rank = of_line(log, plan)
@@ -101,6 +116,8 @@ def line(log: Log) -> str:
     expected = log.number("bytes_per_token_expected")
     if expected:
         text += f" | B/token {kvcache.bytes_per_token(s) / expected - 1:+.1%}"
+    if (off := capacity_error(log)) is not None:
+        text += f" | capacity {off:+.1%}"
     failed = log.row["outcome"].startswith("fail")
     if fits(plan, s) == failed:
         text += f" | WRONG VERDICT: {'refused' if not failed else 'fits'}, was {log.row['outcome']}"

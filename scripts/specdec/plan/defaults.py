@@ -13,6 +13,8 @@ from specdec.facts import Version, version_key
 
 CHUNKED_PREFILL_V0_FROM = 32768
 BLOCK_SIZE = 16
+# From this version on models with state layers can cache prefixes (vllm/v1/kv_cache_interface.py: MambaSpec).
+STATE_CACHE_FROM = version_key("0.15.0")
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,12 @@ def non_torch(version: Version, runner: str) -> str:
 
 def hybrid_kv(version: Version, runner: str) -> bool:
     return runner != "v0" and bool(lookup("hybridKv", version, runner)["value"])
+
+
+def state_blocks(version: Version, prefix_caching: bool | None) -> int:
+    """States that a sequence keeps in a state layer: one, and one more where prefixes are cached."""
+    cached = bool(lookup("hybridPrefixCaching", version, "v1")["value"]) if prefix_caching is None else prefix_caching
+    return 2 if cached and version >= STATE_CACHE_FROM else 1
 
 
 def captured_sizes(seqs: int) -> int:

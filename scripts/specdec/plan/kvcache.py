@@ -8,16 +8,19 @@ same size, so a group that is not full is padded (vllm/v1/core/kv_cache_utils.py
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from specdec.facts import version_key
+from specdec.plan import defaults
 from specdec.plan.defaults import BLOCK_SIZE
 from specdec.plan.models import Layers
 from specdec.plan.setup import Setup
 
-# From this version a group may be as large as the larger kind where the two differ by less than a quarter (PR #29303).
-NEAR_EQUAL_FROM = version_key("0.12.0")
+# A group is as large as the larger kind where the larger is less than so many times the smaller: half-open by version
+# (vllm/v1/core/kv_cache_utils.py; PR #29303).
+NEAR_EQUAL = ((version_key("0.18.1"), 1.5), (version_key("0.12.0"), 1.25))
 
 
 @dataclass(frozen=True)
@@ -72,51 +75,57 @@ def pipeline(setup: Setup, group: CacheLayers) -> int:
 def sequence_bytes(setup: Setup, rank: int = 0, *, length: int | None = None) -> float:
     """KV bytes that one sequence of `length` tokens holds, in whole blocks, with the padding of uneven groups."""
     length = length or setup.max_model_len
-    groups = list(cache_layers(setup, rank))
-    full = sum(g.layers.count for g in groups if g.layers.kind in ("full", "mla"))
-    windows = [g for g in groups if g.layers.kind == "window"]
-    linear = [g for g in groups if g.layers.kind == "linear"]
-    blocks = math.ceil(length / BLOCK_SIZE)
-    hybrid = setup.hybrid_kv
-    if not windows and not linear:
-        return sum(g.layers.count * g.bytes_per_token / pipeline(setup, g) for g in groups) * blocks * BLOCK_SIZE
-    if linear:
-        return hybrid_linear(setup, groups, blocks)
-    if not hybrid:
-        return sum(g.layers.count * g.bytes_per_token / pipeline(setup, g) for g in groups) * blocks * BLOCK_SIZE
-    window_layers = sum(g.layers.count for g in windows)
-    page = max(g.bytes_per_token for g in groups) * BLOCK_SIZE
-    if not full:
-        return window_layers * page * window_blocks(setup, windows[0], length)
-    size = group_size(setup, full, window_layers)
-    full_groups, window_groups = math.ceil(full / size), math.ceil(window_layers / size)
-    per_sequence = full_groups * blocks + window_groups * window_blocks(setup, windows[0], length)
-    return size * page * per_sequence / setup.pp
+    layers = list(cache_layers(setup, rank))
+    states = any(g.layers.kind == "linear" for g in layers)
+    windows = setup.hybrid_kv and any(g.layers.kind == "window" for g in layers)
+    if not states and not windows:
+        blocks = math.ceil(length / BLOCK_SIZE)
+        return sum(g.layers.count * g.bytes_per_token / pipeline(setup, g) for g in layers) * blocks * BLOCK_SIZE
+    return grouped_bytes(setup, layers, length) / setup.pp
 
 
-def group_size(setup: Setup, full: int, window: int) -> int:
-    """Layers of one group. Two kinds of nearly equal number take the larger one, else the smaller."""
-    low, high = min(full, window), max(full, window)
-    if setup.release >= NEAR_EQUAL_FROM and high < 1.25 * low:
-        return high
-    return low
+def grouped_bytes(setup: Setup, layers: list[CacheLayers], length: int) -> float:
+    """A sequence in a cache of several kinds of layers.
+
+    Every kind is cut into groups of as many layers, and a page of a group's layer is as large as any other's: where a
+    state needs more than 16 tokens do, attention takes longer blocks.
+    """
+    page = page_bytes(setup, layers)
+    kinds: Counter[tuple[str, int, int | None]] = Counter()
+    for g in layers:
+        window = g.layers.window if setup.hybrid_kv else None
+        kind = "linear" if g.layers.kind == "linear" else "window" if window else "full"
+        kinds[kind, g.bytes_per_token, window] += g.layers.count
+    size = group_size(setup, min(kinds.values()), max(kinds.values()))
+    blocks = 0
+    for (kind, bytes_per_token, window), count in kinds.items():
+        block = page // bytes_per_token if bytes_per_token else 0
+        blocks += math.ceil(count / size) * blocks_of(setup, kind, block, window, length)
+    return float(size * page * blocks)
 
 
-def window_blocks(setup: Setup, group: CacheLayers, length: int) -> int:
-    """Blocks that a window layer may hold at once: the window and one step's new tokens, plus one that it straddles."""
-    window = group.layers.window or length
-    return min(math.ceil((window - 1 + setup.max_num_batched_tokens) / BLOCK_SIZE) + 1, math.ceil(length / BLOCK_SIZE))
+def page_bytes(setup: Setup, layers: list[CacheLayers]) -> int:
+    """Bytes of one block in one layer: 16 tokens of the widest attention, more where a state is larger."""
+    widest = max((g.bytes_per_token for g in layers), default=0)
+    state = max((g.layers.state_size(setup.tp) for g in layers if g.layers.kind == "linear"), default=0)
+    if not widest:
+        return state
+    return widest * BLOCK_SIZE * max(1, math.ceil(state / (widest * BLOCK_SIZE)))
 
 
-def hybrid_linear(setup: Setup, groups: list[CacheLayers], blocks: int) -> float:
-    """Attention layers by the token, linear layers one state a sequence and one a speculative token."""
-    attention = (
-        sum(g.layers.count * g.bytes_per_token for g in groups if g.layers.kind != "linear") * blocks * BLOCK_SIZE
-    )
-    k = setup.speculation.k if setup.speculation else 0
-    state = 0.0
-    for g in groups:
-        if g.layers.kind == "linear":
-            conv, recurrent = g.layers.state_params
-            state += g.layers.count * (conv * 2 + recurrent * 4) / setup.tp * (1 + k)
-    return (attention + state) / setup.pp
+def blocks_of(setup: Setup, kind: str, block: int, window: int | None, length: int) -> int:
+    """Blocks that one group holds for a sequence: tokens, a window with one step's new tokens, or states."""
+    if kind == "linear":
+        return defaults.state_blocks(setup.release, setup.prefix_caching) + (
+            setup.speculation.k if setup.speculation else 0
+        )
+    if window:
+        return min(math.ceil((window - 1 + setup.max_num_batched_tokens) / block) + 1, math.ceil(length / block))
+    return math.ceil(length / block)
+
+
+def group_size(setup: Setup, one: int, other: int) -> int:
+    """Layers of one group: of the smaller kind, or of the larger where they differ little."""
+    low, high = min(one, other), max(one, other)
+    factor = next((f for since, f in NEAR_EQUAL if setup.release >= since), 1.0)
+    return high if high < factor * low else low

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from specdec.plan.config import Config
 from specdec.plan.families import FOUR_TIMES
 from specdec.plan.mixture import Mixture, sparse_layers
 from specdec.plan.models import Kind, Layers
-from specdec.plan.recurrent import State, state_of
+from specdec.plan.recurrent import state_bytes, state_of
 
 Mlp = Literal["dense", "sparse", "both", "none"]
 # The names of kinds of layers in `layer_types`, `layers_block_type` and hybrid patterns.
@@ -215,13 +215,13 @@ def kv_layers(config: Config, layers: list[Layer]) -> list[Layers]:
     for layer in kept:
         for kind in layer.mixers:
             counts[cached(config, kind, layer.shape)] += 1
-    return [Layers(n, g.kind, g.kv_heads, g.key_dim, g.value_dim, g.window, g.state_params) for g, n in counts.items()]
+    return [replace(group, count=n) for group, n in counts.items()]
 
 
 def cached(config: Config, kind: Kind, shape: Shape | None) -> Layers:
     if kind == "linear" or shape is None:
-        state: State = state_of(config)
-        return Layers(1, "linear", state_params=(state.conv, state.recurrent))
+        state = state_of(config)
+        return Layers(1, "linear", state_params=(state.conv, state.recurrent), state_bytes=state_bytes(config))
     window = None
     if kind == "window":
         window = config.number("sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size")

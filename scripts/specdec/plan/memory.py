@@ -27,8 +27,9 @@ class Constants:
                    dtype: logits, sorted values, int64 indices (2), the sort's index array (2), its double buffer (3)
     kernel_copies  the same where a kernel masks the logits in place: logits, probabilities, random draws
     alone          GiB outside torch on one GPU: cuBLAS, kernel images
-    peer           GiB of NCCL for each further rank
-    nvlink         GiB of the custom all-reduce, which vLLM uses where GPUs are fully connected
+    peer           GiB of NCCL for each further rank over NVLink; over PCIe it has few channels
+    nvlink, pcie   GiB of communication, whatever the number of ranks: over NVLink with the custom all-reduce's buffers
+    state          GiB of kernels that state layers (delta nets, Mamba) compile while they are tuned
     persistent     GiB of buffers that engines count which measure the drop in free memory
     context        share of the GPU that the first V0 releases counted beside: all that torch had not allocated
     process        GiB of the engine's processes, on CPUs
@@ -40,8 +41,10 @@ class Constants:
     sort_copies: float = 9.2
     kernel_copies: float = 3.0
     alone: float = 0.13
-    peer: float = 0.12
-    nvlink: float = 0.30
+    peer: float = 0.25
+    nvlink: float = 0.15
+    pcie: float = 0.07
+    state: float = 0.80
     persistent: float = 0.13
     context: float = 0.019
     graph_first: float = 0.15
@@ -101,25 +104,13 @@ def activation(setup: Setup, rank: int) -> float:
 def forward_peak(setup: Setup, size: int) -> float:
     """Bytes of one forward pass over max_num_batched_tokens: the widest MLP or the experts' buffers."""
     t, target = setup.max_num_batched_tokens, setup.target
-    wide = target.intermediate
+    hidden = HIDDEN_TENSORS * target.hidden
     if target.experts:
-        wide = max(
-            target.expert_intermediate * target.experts_per_token, target.intermediate if not target.experts else 0
-        )
-        experts = target.experts_per_token * max(2 * target.expert_intermediate // setup.tp, target.hidden)
-        return (
-            t
-            * (
-                experts
-                + target.experts_per_token * target.expert_intermediate // setup.tp
-                + HIDDEN_TENSORS * target.hidden
-            )
-            * size
-        )
-    image = (
-        min(t, target.mm_tokens * max(1, t // max(1, target.mm_tokens))) if target.mm_tokens and setup.multimodal else 0
-    )
-    return (t * (MLP_TENSORS * wide / setup.tp + HIDDEN_TENSORS * target.hidden) + image * 2 * target.hidden) * size
+        chosen, wide = target.experts_per_token, target.expert_intermediate
+        buffers = chosen * (max(2 * wide // setup.tp, target.hidden) + wide // setup.tp)
+        return t * (buffers + hidden) * size
+    images = t // target.mm_tokens * target.mm_tokens if target.mm_tokens and setup.multimodal else 0
+    return (t * (MLP_TENSORS * target.intermediate / setup.tp + hidden) + images * 2 * target.hidden) * size
 
 
 def sampling_peak(setup: Setup, size: int, rank: int) -> float:
@@ -144,8 +135,13 @@ def non_torch(setup: Setup) -> float:
     alone = c.alone + (c.persistent if kind == "free memory" else 0.0)
     if kind == "context":
         alone = c.context * setup.accelerator.memory_gib
-    ranks = setup.tp * setup.pp
-    return alone + c.peer * (ranks - 1) + (c.nvlink if setup.tp > 1 and setup.accelerator.link == "nvlink" else 0.0)
+    if any(g.kind == "linear" for g in setup.target.kv):
+        alone += c.state
+    if setup.tp == 1 and setup.pp == 1:
+        return alone
+    if setup.accelerator.link != "nvlink":
+        return alone + c.pcie
+    return alone + c.nvlink + c.peer * (setup.tp * setup.pp - 1)
 
 
 def cuda_graphs(setup: Setup) -> float:

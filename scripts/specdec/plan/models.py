@@ -19,6 +19,7 @@ class Layers:
     window                        tokens that a window layer looks back, None for the others
     state_params                  numbers of state that a linear layer keeps for a sequence, whole model: (conv,
                                 recurrent)
+    state_bytes                   bytes of one of the recurrent numbers; the others have the model's dtype
     """
 
     count: int
@@ -28,6 +29,7 @@ class Layers:
     value_dim: int = 0
     window: int | None = None
     state_params: tuple[int, int] = (0, 0)
+    state_bytes: int = 2
 
     def kv_numbers(self, tp: int) -> int:
         """Cached numbers of one token in one layer on one rank. Heads are copied, never split below one."""
@@ -35,6 +37,11 @@ class Layers:
             return 0
         heads = 1 if self.kind == "mla" else max(1, self.kv_heads // tp)
         return heads * (self.key_dim + self.value_dim)
+
+    def state_size(self, tp: int) -> int:
+        """Bytes of state of one sequence in one linear layer on one rank."""
+        conv, recurrent = self.state_params
+        return (conv * 2 + recurrent * self.state_bytes) // tp
 
 
 @dataclass(frozen=True)

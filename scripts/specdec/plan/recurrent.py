@@ -42,6 +42,13 @@ def state_of(config: Config) -> State:
     raise config.error("layer_types", f"config.json of {config.name} has state layers of a kind that is not known")
 
 
+def state_bytes(config: Config) -> int:
+    """Bytes of a recurrent number: of the type that the file states, else of 16 bits as the engine's "auto" makes it.
+    Qwen3.5 and Nemotron-H ask for 32 bits."""
+    stated = config.get("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
+    return 4 if stated == "float32" or (stated is None and config.is_family("qwen3_5", "nemotron_h")) else 2
+
+
 def delta(config: Config) -> State:
     """Gated delta net (Qwen3-Next, Qwen3.5): query, key, value, gate, two scalars a head, a short convolution."""
     h = config.number("hidden_size")

@@ -93,6 +93,7 @@ class Setup:
     speculation: Speculation | None = None
     kv_cache_memory_bytes: int | None = None
     kv_dtype: str = "auto"
+    prefix_caching: bool | None = None
 
     @property
     def release(self) -> Version:
@@ -123,6 +124,7 @@ def build(
     multimodal: bool = True,
     speculation: Speculation | None = None,
     kv_cache_memory_bytes: int | None = None,
+    prefix_caching: bool | None = None,
 ) -> Setup:
     """A Setup with the defaults of that version and runner on that GPU."""
     release = version_key(version)
@@ -160,4 +162,5 @@ def build(
         speculation=speculation,
         kv_cache_memory_bytes=kv_cache_memory_bytes,
         kv_dtype=kv,
+        prefix_caching=prefix_caching,
     )

@@ -136,9 +136,7 @@ def kv_terms(groups: tuple[Layers, ...], tp: int, kv_bytes: int) -> tuple[tuple[
 
 def state_terms(groups: tuple[Layers, ...], tp: int) -> float:
     """Bytes of linear-attention state that one sequence reads and writes in a step on one rank."""
-    return sum(
-        2.0 * g.count * (g.state_params[0] * 2 + g.state_params[1] * 4) / tp for g in groups if g.kind == "linear"
-    )
+    return sum(2.0 * g.count * g.state_size(tp) for g in groups if g.kind == "linear")
 
 
 @dataclass(frozen=True)

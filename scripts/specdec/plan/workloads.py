@@ -16,6 +16,7 @@ from specdec.plan.speculation import speculation
 from specdec.plan.weights import GIB, chosen_format
 
 if TYPE_CHECKING:
+    from specdec.engine_args import EngineArgs
     from specdec.manifests import EngineWorkload
 
 ASSUMED_ACCELERATOR = "h100-80gb"
@@ -132,12 +133,20 @@ def plan_input(
         quantization=args.quantization,
         eager=args.enforce_eager,
         hybrid_kv=not args.has("--disable-hybrid-kv-cache-manager"),
+        prefix_caching=prefix_caching(args),
         multimodal=not args.has("--language-model-only"),
         speculation=spec,
         kv_cache_memory_bytes=kv_cache_bytes,
     )
     check_lengths(setup, where)
     return Planned(engine.name, setup, engine.replicas, engine.gpus, cloud or cloud_of(engine), warnings)
+
+
+def prefix_caching(args: EngineArgs) -> bool | None:
+    """What the arguments say; None where the engine decides."""
+    if args.has("--no-enable-prefix-caching"):
+        return False
+    return True if args.has("--enable-prefix-caching") else None
 
 
 def memory_limit(engine: EngineWorkload) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from specdec import environments, helm
-from specdec.deploy.cloud import agreement, price, tfvars
+from specdec.deploy.cloud import agreement, price, tfvars, workspace
 from specdec.deploy.cloud.target import Target
 from specdec.deploy.problems import Problem
 from specdec.errors import SpecdecError
@@ -206,6 +207,13 @@ def test_a_variable_that_has_to_be_there_is_named(targets: Read, folder: Path, k
     with pytest.raises(SpecdecError) as caught:
         getattr(targets(), {"project_id": "project"}.get(key, key))
     assert (caught.value.code, caught.value.path) == ("SD872", key)
+
+
+def test_the_default_of_a_variable_is_the_roots_own() -> None:
+    assert re.fullmatch(r"1\.\d+", workspace.default("eks", "kubernetes_version"))
+    assert workspace.default("gke", "deletion_protection") is True
+    assert workspace.default("gke", "project_id") is None
+    assert workspace.default("gke", "no_such") is None
 
 
 def test_a_misspelt_environment_gets_the_nearest(folder: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from specdec import facts
+from specdec.deploy.cloud import workspace
 from specdec.deploy.cloud.clouds import Findings, Remain, check_zones, counted
 from specdec.deploy.cloud.failures import bucket_fix
 from specdec.deploy.cloud.target import Pool, Target
@@ -154,7 +155,7 @@ class Amazon:
                 findings.warn(where, f"{counted(limit)} vCPUs, and the pools may take {most}: {names}", fix)
 
     def _versions(self, findings: Findings) -> None:
-        wanted = self.target.variables.get("kubernetes_version")
+        wanted = self.target.variables.get("kubernetes_version") or workspace.default("eks", "kubernetes_version")
         if not wanted:
             return
         rows = self._ask("eks").describe_cluster_versions()["clusterVersions"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 from specdec import facts
+from specdec.deploy.cloud import tfvars
 from specdec.deploy.cloud.target import Target, made
 from specdec.errors import SpecdecError
 
@@ -35,9 +38,22 @@ def files() -> list[Path]:
         if path.is_file()
         and not {".terraform", "tests", "tools"} & set(path.relative_to(folder).parts)
         and (path.suffix in (".tf", ".yaml", ".hcl", ".s3", ".tpl") or path.name == ".terraform.lock.hcl")
-        and not path.name.endswith("_override.tf")
+        # The backend is ours to choose; other overrides are the user's.
+        and path.name != "backend_override.tf"
     )
     return sorted(kept)
+
+
+def default(root: str, variable: str) -> Any:
+    """What a root's variable is where nobody sets it; None where it has to be set or its default is an expression."""
+    file = sources() / root / "variables.tf"
+    text = file.read_text() if file.is_file() else ""
+    block = re.search(rf'^variable "{variable}" {{\n(.*?)^}}', text, re.MULTILINE | re.DOTALL)
+    line = re.search(r"^  default\s*=.*$", block[1], re.MULTILINE) if block else None
+    try:
+        return tfvars.parse(line[0])["default"] if line else None
+    except SpecdecError:
+        return None
 
 
 def fingerprint(target: Target, root: str) -> str:

@@ -23,6 +23,7 @@ ARCTIC = {"hasArcticInference": True}
 TWO_GPU_NODE = {"type": "h100-80gb", "machineType": "a3-highgpu-2g"}
 CLAIM = {"modelCache": {"type": "pvc"}}
 
+
 def adapters(*modules: dict[str, str]) -> dict[str, Any]:
     return {"enabled": True, "modules": list(modules)}
 

@@ -31,7 +31,7 @@ Sets engine.chosen, a list of dicts value, is, why, and changes engine.v.specula
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- else if kindIs "invalid" (get $s $key) -}}
+{{- else if kindIs "invalid" (index $s $key) -}}
 {{- $_ := set $s $key $value -}}
 {{- $chosen = append $chosen (dict "value" $key "is" $value "why" (printf "preset %s" $s.preset)) -}}
 {{- end -}}

@@ -30,6 +30,9 @@ def plan(
     task: str = typer.Option("chat", help="code, chat, translation or json: what acceptance is assumed."),
     acceptance: str = typer.Option(None, help="Measured acceptance by position: 0.8,0.6,0.4"),
     benchmark: Path = typer.Option(None, help="A benchmark's JSON result: acceptance and times are taken from it."),
+    engine_log: list[Path] = typer.Option(
+        [], "--engine-log", help="Log of this engine's start: its KV cache is taken; two lengths give bytes a token."
+    ),
     input_len: int = typer.Option(512, help="Tokens of a prompt."),
     output_len: int = typer.Option(256, help="Tokens of an answer."),
     concurrency: int = typer.Option(50, help="Requests at once on one engine, that K is chosen for."),
@@ -49,6 +52,7 @@ def plan(
     format: PlanFormat = typer.Option(PlanFormat.text, help="text, json, md or html."),
 ) -> int:
     """Plan memory, speed, K and cost before a GPU is bought. Exit 1 when it does not fit."""
+    from specdec.plan import enginelog
     from specdec.plan.calibrate import positive
     from specdec.plan.document import plan_document
     from specdec.plan.inputs import configs_of, engines_of, share
@@ -72,6 +76,7 @@ def plan(
         provisioning=provisioning,
         dollars_per_hour=price,
         sale=sale,
+        engine_logs=tuple(enginelog.read(file) for file in engine_log),
     )
     workloads = engines_of(what or [], values, set_values, engine_version)
     configs = configs_of(model_config)

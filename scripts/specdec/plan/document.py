@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from specdec import facts
-from specdec.plan import choose, kvcache, memory, serving, speed
+from specdec.plan import choose, enginelog, kvcache, memory, serving, speed
 from specdec.plan.acceptance import Acceptance
 from specdec.plan.checks import pair_findings
 from specdec.plan.claims import claim_about, objections
@@ -57,6 +57,8 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
         "max_num_batched_tokens": setup.max_num_batched_tokens,
         "ranks": [rank_document(r) for r in mem.ranks],
         "deciding_rank": mem.least,
+        "binding_constraint": binding(setup, verdict),
+        "units": "GiB = 2^30 bytes; ms; dollars of the United States",
         "overhead_model": "the profiling run of this engine version, fitted to engine logs; no flat allowance",
         "kv_bytes_per_token": round(mem.kv_bytes_per_token),
         "kv_cache_tokens": mem.kv_cache_tokens,
@@ -64,6 +66,8 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
         "kv_cache_memory_bytes": int(max(0.0, mem.ranks[mem.least].band[0]) * GIB),
         "startup_seconds": startup_seconds(setup),
     }
+    if wishes.engine_logs:
+        out["engine_log"] = enginelog.document(setup, mem, list(wishes.engine_logs))
     if taken := draft_cost(setup, verdict):
         out["draft_cost"] = taken
     out |= speed_document(planned, verdict, wishes)
@@ -178,6 +182,19 @@ def preemption(engine: Engine, verdict: Verdict, wishes: Wishes) -> str:
         f"above {fit} requests of {whole} tokens the newest is preempted and its tokens are computed again: "
         f"about {again:.0f} ms of the whole engine each time"
     )
+
+
+def binding(setup: Setup, verdict: Verdict) -> dict[str, Any]:
+    """What bounds this engine: its weights, its KV cache, or max_num_seqs; and the rank that decides."""
+    mem = verdict.memory
+    rank = mem.ranks[mem.least]
+    if rank.target_weights + rank.draft_weights > rank.budget:
+        what = "weights"
+    elif not verdict.fits or mem.max_concurrency < setup.max_num_seqs:
+        what = "kv_cache"
+    else:
+        what = "max_num_seqs"
+    return {"what": what, "rank": mem.least, "kv_cache_gib": round(rank.kv_cache, 2)}
 
 
 def rank_document(rank: Rank) -> dict[str, Any]:

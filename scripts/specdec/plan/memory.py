@@ -50,7 +50,7 @@ class Constants:
     graph_first: float = 0.15
     graph_each: float = 0.0195
     process: float = 1.0
-    spread: float = 0.5
+    spread: float = 0.7
 
 
 CONSTANTS = Constants()
@@ -167,7 +167,8 @@ def draft_weights(setup: Setup, rank: int) -> float:
 def plan_rank(setup: Setup, rank: int) -> Rank:
     total = setup.accelerator.memory_gib
     budget = setup.utilisation * total
-    target = rank_weights(setup.target, setup.format, setup.tp, setup.dtype) / setup.pp / GIB
+    loaded = rank_weights(setup.target, setup.format, setup.tp, setup.dtype, encoders=setup.multimodal)
+    target = loaded / setup.pp / GIB
     draft = draft_weights(setup, rank)
     act, other, graphs = activation(setup, rank), non_torch(setup), cuda_graphs(setup)
     inside = defaults.graphs_inside(setup.release, setup.runner)

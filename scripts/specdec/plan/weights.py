@@ -224,10 +224,13 @@ def share_divisor(weight: Weight, model: Model, tp: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def rank_weights(model: Model, fmt: Format, tp: int, dtype: str | None = None) -> float:
-    """Bytes of a model's loaded weights on each of `tp` ranks, with its table of rotary angles."""
+def rank_weights(model: Model, fmt: Format, tp: int, dtype: str | None = None, *, encoders: bool = True) -> float:
+    """Bytes of a model's loaded weights on each of `tp` ranks, with its table of rotary angles.
+
+    encoders: whether those of images and sound are loaded.
+    """
     size = element_bytes(dtype or model.dtype)
-    total = sum(weight_bytes(w, model, fmt, tp, size) for w in model.weights)
+    total = sum(weight_bytes(w, model, fmt, tp, size) for w in model.weights if encoders or w.part != "vision")
     return total + rotary_bytes(model, size)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from specdec.plan.acceptance import Acceptance
+from specdec.plan.enginelog import CacheLog
 from specdec.plan.speed import Load
 
 
@@ -15,6 +16,7 @@ class Wishes:
     acceptance   measured, or None for an assumption by method and task
     concurrency  requests at once on one engine that K is chosen for
     sale         dollars that a million output tokens are sold for
+    engine_logs  what logs of this engine's start say about its KV cache
     times        measured (requests at once, K, ms a token): those without speculation set the time scale
     """
 
@@ -30,3 +32,4 @@ class Wishes:
     dollars_per_hour: float | None = None
     sale: float | None = None
     times: tuple[tuple[int, int, float], ...] = ()
+    engine_logs: tuple[CacheLog, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -134,7 +135,7 @@ def plan_input(
         eager=args.enforce_eager,
         hybrid_kv=not args.has("--disable-hybrid-kv-cache-manager"),
         prefix_caching=prefix_caching(args),
-        multimodal=not args.has("--language-model-only"),
+        multimodal=multimodal(args),
         speculation=spec,
         kv_cache_memory_bytes=kv_cache_bytes,
     )
@@ -147,6 +148,17 @@ def prefix_caching(args: EngineArgs) -> bool | None:
     if args.has("--no-enable-prefix-caching"):
         return False
     return True if args.has("--enable-prefix-caching") else None
+
+
+def multimodal(args: EngineArgs) -> bool:
+    """Whether encoders are loaded: not where the arguments turn them off, or allow none of any kind."""
+    if args.has("--language-model-only"):
+        return False
+    try:
+        limits = json.loads(args.value("--limit-mm-per-prompt") or "null")
+    except json.JSONDecodeError:
+        return True  # the older form, image=2; what the engine cannot read is another rule's
+    return not (isinstance(limits, dict) and limits and all(value == 0 for value in limits.values()))
 
 
 def memory_limit(engine: EngineWorkload) -> float:

@@ -89,6 +89,10 @@ def pod_specs(manifest: Manifest) -> Iterator[tuple[Path, dict[str, Any]]]:
 def pod_metadata(manifest: Manifest, path: Path) -> dict[str, Any]:
     """Labels and annotations that the pods of the specification at that path get."""
     template = mapping(manifest.get((*path[:-1], "metadata"))) if path[-1] == "spec" and len(path) > 1 else {}
+    if manifest.kind == "InferenceService":
+        # A predictor holds them beside the containers.
+        predictor = mapping(manifest.get(path))
+        template = {key: predictor[key] for key in ("labels", "annotations") if key in predictor}
     return template or mapping(manifest.data.get("metadata"))
 
 

@@ -162,21 +162,24 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no signal": (scaled(kvCacheUsage=None, waitingRequests=None), "SD557: autoscaling"),
     "KEDA without Prometheus": (lookup(autoscaling={"kind": "keda"}), "SD558: autoscaling.prometheus.serverAddress"),
     "metrics of an HPA with KEDA": (scaled(metrics=[{"type": "Pods"}]), "SD559: autoscaling.metrics"),
-    "KServe and KEDA": (scaled(kserve={"enabled": True}), "SD560: autoscaling.kind"),
+    "KServe and KEDA": (scaled(kserve={"enabled": True}), "SD581: autoscaling.kind"),
     "a signal that the version has not": (
         scaled(
             engine={"version": "0.10.2"},
             speculative={"promptLookup": {"min": 2, "max": 4}},
             timePerOutputToken={"seconds": 0.05},
         ),
-        "SD561: autoscaling.timePerOutputToken.seconds: vLLM 0.10.2",
+        "SD560: autoscaling.timePerOutputToken.seconds: vLLM 0.10.2",
     ),
     "a claim that added pods cannot mount": (scaled(modelCache=CLAIM), "SD460: modelCache.pvc.accessMode"),
     "a share of the cache above 1": (scaled(kvCacheUsage=80), "kvCacheUsage"),
     "a share of the cache of 0": (scaled(kvCacheUsage=0), "kvCacheUsage"),
     "two kinds at once": (scaled(kind="keda,hpa"), "kind"),
     "an unknown key": (scaled(targetCPU=80), "targetCPU"),
-    "a section that is null": (scaled(fallback=None), "SD162: autoscaling.fallback"),
+    "a section that is null": (
+        scaled(engines={"a": {"autoscaling": {"fallback": None}}}),
+        "autoscaling/fallback",
+    ),
 }
 
 

@@ -37,13 +37,10 @@
 {{- if and (gt (int64 $a.maxReplicas) 1) (eq .v.modelCache.type "pvc") (not (has .v.modelCache.pvc.accessMode (list "ReadWriteMany" "ReadOnlyMany"))) (or .v.modelCache.pvc.existingClaim (eq .v.engine.workload "Deployment")) -}}
 {{- include "vllm-speculative.fail" (list "SD460" (printf "%smodelCache.pvc.accessMode" .path) (printf "a %s claim cannot be shared by the pods that are added" .v.modelCache.pvc.accessMode) "ReadWriteMany, or engine.workload StatefulSet without existingClaim, which makes a claim for each pod") -}}
 {{- end -}}
-{{- if and .root.Values.kserve .root.Values.kserve.enabled -}}
-{{- include "vllm-speculative.fail" (list "SD560" (printf "%s.kind" $path) "KServe scales the engine already, and two autoscalers would fight over its replicas" "autoscaling.kind none, or kserve.enabled false") -}}
-{{- end -}}
 {{- $lacking := dict -}}
 {{- include "vllm-speculative.signals" (dict "engine" $engine "out" $lacking) -}}
 {{- range $name := $lacking.lacks -}}
-{{- include "vllm-speculative.fail" (list "SD561" (printf "%s.%s" $path $name) (printf "vLLM %s exports nothing that tells it" $engine.version) "null, or vLLM 0.11.0 or later") -}}
+{{- include "vllm-speculative.fail" (list "SD560" (printf "%s.%s" $path $name) (printf "vLLM %s exports nothing that tells it" $engine.version) "null, or vLLM 0.11.0 or later") -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

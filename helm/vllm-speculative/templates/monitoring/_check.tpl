@@ -37,16 +37,6 @@ missing
 {{/* Refuses monitoring that would show or warn of nothing. Arguments: dict root, engines. */}}
 {{- define "vllm-speculative.checkMonitoring" -}}
 {{- $m := .root.Values.monitoring -}}
-{{- range $path := list "scrape" "rules" "alerts" "dashboards" -}}
-{{- if not (kindIs "map" (get $m $path)) -}}
-{{- include "vllm-speculative.fail" (list "SD162" (printf "monitoring.%s" $path) "this section is null" "leave it out to keep its defaults") -}}
-{{- end -}}
-{{- end -}}
-{{- range $path := list "acceptance" "timePerOutputToken" "timeToFirstToken" -}}
-{{- if not (kindIs "map" (get $m.alerts $path)) -}}
-{{- include "vllm-speculative.fail" (list "SD162" (printf "monitoring.alerts.%s" $path) "this section is null" "leave it out to keep its defaults") -}}
-{{- end -}}
-{{- end -}}
 {{- if and (eq $m.scrape.kind "podMonitoring") $m.scrape.namespace -}}
 {{- include "vllm-speculative.fail" (list "SD650" "monitoring.scrape.namespace" "a PodMonitoring scrapes pods of its own namespace alone" "leave it empty, or monitoring.scrape.kind podMonitor") -}}
 {{- end -}}

@@ -13,7 +13,10 @@ from specdec.errors import SpecdecError
 from specdec.output import Format
 
 if TYPE_CHECKING:
+    from specdec.deploy.equivalence import Arm
+    from specdec.deploy.live import Live
     from specdec.deploy.smoke import Target
+    from specdec.deploy.targets import Release
 
 
 class Speculation(StrEnum):
@@ -36,6 +39,16 @@ def smoke(
         None, min=1, help="Tokens that the draft was trained for (max_position_embeddings). Default: models.yaml."
     ),
     timeout: float = typer.Option(300, min=1, help="Seconds that one answer may take."),
+    equivalence: bool = typer.Option(
+        False, "--equivalence", help="Also compare answers with the baseline engine's: speculation must change none."
+    ),
+    baseline_url: str | None = typer.Option(
+        None, help="The same target without speculation, for --equivalence of --url."
+    ),
+    min_agreement: float | None = typer.Option(
+        None, min=0, max=1, help="Least share of greedy tokens that agree. Default: 1 in float32, else 0.97."
+    ),
+    samples: int = typer.Option(200, min=25, help="Sampled answers of each arm that --equivalence compares."),
     values: list[Path] = typer.Option([], "--values", "-f", help="Further values files of the environment."),
     set_values: list[str] = typer.Option([], "--set", help="Single values that it was deployed with, KEY=VALUE."),
     context: str | None = typer.Option(None, help="Context of the kubeconfig."),
@@ -44,9 +57,11 @@ def smoke(
     format: Format = typer.Option(Format.text, help="text or json."),
 ) -> None:
     """Test a deployed environment, or any OpenAI-compatible URL. OPENAI_API_KEY is sent to a URL where it is set."""
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
     from specdec.deploy import report
+    from specdec.deploy.equivalence import run as compare
+    from specdec.deploy.pipeline import smoke_targets
     from specdec.deploy.smoke import Check, as_dict, joined, run
     from specdec.output import console, print_json
 
@@ -54,8 +69,11 @@ def smoke(
         raise SpecdecError("name an environment or --url, not both", code="usage", fix="specdec smoke local")
     if url is not None:
         targets = [url_target(url, model, metrics_url)]
+        pair = url_pair(targets[0], baseline_url) if equivalence else None
     else:
-        targets = environment_targets(str(environment), values, set_values, context, release, namespace)
+        live, of_release = deployed(str(environment), values, set_values, context, release, namespace)
+        targets = smoke_targets(live.cluster, of_release)
+        pair = release_pair(live, of_release) if equivalence else None
     documents = []
     with console(stderr=True).status("smoke test") as status:
         for chosen in targets:
@@ -72,7 +90,11 @@ def smoke(
                 found.append(check)
                 status.update(f"{target.endpoint.label}: {check.name} done")
             documents.append(as_dict(target, found))
-    result = joined(documents)
+        result = joined(documents)
+        if pair and result["ok"]:
+            compared = compare(*pair, least=min_agreement, samples=samples, report=status.update)
+            result["checks"] += [asdict(check) for check in compared]
+            result["ok"] = all(check.ok for check in compared)
     if format == Format.json:
         print_json(result | {"environment": environment, "url": url})
     else:
@@ -100,18 +122,49 @@ def url_target(url: str, model: str | None, metrics_urls: list[str]) -> Target:
     return Target(at_url(url, api_key=key), model, True, counters)
 
 
-def environment_targets(
+def url_pair(target: Target, baseline_url: str | None) -> tuple[Arm, Arm, str | None]:
+    from specdec.deploy.endpoint import at_url
+    from specdec.deploy.equivalence import Arm
+
+    if not baseline_url:
+        raise SpecdecError(
+            "--equivalence of a --url needs --baseline-url", code="usage", fix="the same target without speculation"
+        )
+    other = at_url(baseline_url, api_key=os.environ.get("OPENAI_API_KEY"))
+    served = [str(entry["id"]) for entry in other.models()]
+    model = target.model if target.model in served else served[0]
+    return Arm("speculative", target.endpoint, target.model), Arm("baseline", other, model), None
+
+
+def release_pair(live: Live, release: Release) -> tuple[Arm, Arm, str | None]:
+    """The first engine that has a baseline, and the type of its weights and activations."""
+    from specdec.deploy.equivalence import Arm
+
+    if release.pair is None:
+        raise SpecdecError(
+            "the release has no baseline engine to compare with",
+            code="no-baseline",
+            path="baseline.enabled",
+            fix=f"specdec deploy {live.env.name} --set baseline.enabled=true",
+        )
+    arms = [
+        Arm(name, live.cluster.service(engine.service, engine.port), engine.model)
+        for name, engine in zip(("speculative", "baseline"), release.pair, strict=True)
+    ]
+    return arms[0], arms[1], release.pair[0].workload.args.dtype
+
+
+def deployed(
     name: str,
     values: list[Path],
     set_values: list[str],
     context: str | None,
     release: str | None,
     namespace: str | None,
-) -> list[Target]:
+) -> tuple[Live, Release]:
     """A deployed environment. Helm is asked for what was deployed, so that the test expects just that."""
     from specdec.deploy.live import Live
-    from specdec.deploy.pipeline import smoke_targets
 
     live = Live.of(name, context, release, namespace)
     manifests = live.rendered(values, set_values) if values or set_values else live.manifests()
-    return smoke_targets(live.cluster, live.release(manifests))
+    return live, live.release(manifests)

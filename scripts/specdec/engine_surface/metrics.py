@@ -1,4 +1,4 @@
-"""The metrics that a vLLM release exports, read from its source: name on /metrics, type, labels, and which engine core."""
+"""The metrics that a vLLM release exports, read from its source: name on /metrics, type, labels, engine core."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def _variable(node: ast.expr) -> list[str]:
 def _labels(call: ast.Call | None, above: list[ast.AST], core: str, tree: ast.Module) -> tuple[str, ...] | None:
     if call is None:
         return None
-    given = next((key.value for key in call.keywords if key.arg == "labelnames"), None) or (call.args[2:3] or [None])[0]
+    by_name = [key.value for key in call.keywords if key.arg == "labelnames"]
+    given = next(iter([*by_name, *call.args[2:3]]), None)
     if given is None:
         # A table of descriptions is read by code that adds labels of its own; a metric made without any has none.
         return None if ast.unparse(call.func).endswith("Metadata") else ()

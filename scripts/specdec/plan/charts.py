@@ -38,7 +38,7 @@ def line_chart(
     ]
     for i in range(5):
         y = top * i / 4
-        label = f"${y:,.2f}" if money else f"{y:,.0f}"
+        label = f"${y:,.2f}" if money else f"{y:,.0f}" if y == int(y) else f"{y:,.1f}"
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{py(y):.1f}" y2="{py(y):.1f}" class="grid"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{py(y) + 5:.1f}" text-anchor="end">{label}</text>')
     shown = -100.0
@@ -101,12 +101,12 @@ def memory_bar(rank: dict[str, float]) -> str:
     """One GPU: parts in order, the budget as a line, what is over it striped red."""
     total = rank["total_gib"]
     parts_sum = sum(max(0.0, rank[key]) for key, _, _ in BAR_PARTS)
-    scale = 600 / max(total, parts_sum)
+    scale = 640 / max(total, parts_sum)
     out = [
-        '<svg viewBox="0 0 640 84" role="img" aria-label="memory of one GPU">',
-        f'<rect x="20" y="14" width="{total * scale:.1f}" height="34" fill="#eceff3" rx="3"/>',
+        '<svg viewBox="0 0 640 84" class="bar" role="img" aria-label="memory of one GPU">',
+        f'<rect x="0" y="14" width="{total * scale:.1f}" height="34" fill="#eceff3" rx="3"/>',
     ]
-    x = 20.0
+    x = 0.0
     for key, name, color in BAR_PARTS:
         width = max(0.0, rank[key]) * scale
         if width <= 0:
@@ -120,7 +120,7 @@ def memory_bar(rank: dict[str, float]) -> str:
                 f'<text x="{x + width / 2:.1f}" y="36" text-anchor="middle" class="inBar">{rank[key]:.1f}</text>'
             )
         x += width
-    budget = 20 + rank["budget_gib"] * scale
+    budget = rank["budget_gib"] * scale
     out.append(f'<line x1="{budget:.1f}" x2="{budget:.1f}" y1="6" y2="56" class="budget"/>')
     out.append(
         f'<text x="{budget - 4:.1f}" y="76" text-anchor="end" class="small">budget {rank["budget_gib"]:.1f} of'
@@ -133,6 +133,8 @@ def bar_legend(rank: dict[str, float]) -> str:
     items = [
         f'<span><i style="background:{color}"></i>{name} {rank[key]:.1f} GiB</span>'
         for key, name, color in BAR_PARTS
-        if abs(rank[key]) > 0.005
+        if rank[key] > 0.005
     ]
+    if (missing := -rank["kv_cache_gib"]) > 0.005:
+        items.append(f'<span><i style="background:#cf222e"></i>{missing:.1f} GiB too much, no KV cache</span>')
     return '<p class="legend">' + "".join(items) + "</p>"

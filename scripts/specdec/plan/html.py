@@ -122,14 +122,22 @@ def curves(doc: dict[str, Any]) -> str:
     time, rate = series(doc, "tpot_ms"), series(doc, "tokens_per_second")
     arms = [line.arm for line in time]
     how = (
-        "<p class=how>Fitted: one set of constants for all models and GPUs; on 27 published points, each predicted from"
-        " its batch of 1, 2 % mean and 9 % worst error.</p>"
+        "Fitted: one set of constants for all models and GPUs; on 27 published points, each predicted from"
+        " its batch of 1, 2 % mean and 9 % worst error."
     )
+    where = ""
+    if doc["method"]:
+        where = (
+            f"Speculation makes every token slower from {cross} requests at once on. "
+            if cross
+            else f"Speculation is faster at every load up to {time[0].points[-1][0]:g} requests at once. "
+        )
     times = line_chart(time, x_label="requests at once", y_label="ms a token", mark=mark)
     rates = line_chart(rate, x_label="requests at once", y_label="tokens a second")
     between = "<p class=how>Computed from the time per token with the prompts of the other requests between.</p>"
     return (
-        f"<div class=two><section><h2>Time per output token, ms</h2>{times}{legend(arms)}{how}</section>"
+        f"<div class=two><section><h2>Time per output token, ms</h2>{times}{legend(arms)}"
+        f"<p class=how>{where}{how}</p></section>"
         f"<section><h2>Output tokens a second, whole engine</h2>{rates}{legend(arms)}{between}</section></div><p></p>"
     )
 
@@ -180,11 +188,17 @@ def numbers(doc: dict[str, Any]) -> str:
     head = "".join(f"<th>{name}</th>" for name in HEADINGS)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells(row))}</tr>" for row in doc["speed"])
     schedule = doc["num_speculative_tokens"]["schedule"]
-    text = ", ".join(f"{r['from']} to {r['to']} requests: {r['tokens']}" for r in schedule)
+    text = ", ".join(f"{span(r['from'], r['to'])}: {r['tokens']}" for r in schedule)
     return (
         f"<section><h2>The numbers</h2><div class=scroll><table><tr>{head}</tr>{body}</table></div>"
         f"{f'<p>K by load: {text}.</p>' if schedule else ''}</section>"
     )
+
+
+def span(first: int, last: int) -> str:
+    if first == last:
+        return f"{first} request{'s' if first > 1 else ''}"
+    return f"{first} to {last} requests"
 
 
 def cells(row: dict[str, Any]) -> list[str]:
@@ -224,7 +238,12 @@ def sources(doc: dict[str, Any]) -> str:
     accepted = doc["acceptance"]
     rows = [
         "Weights and KV bytes: computed, exact for published configurations.",
-        "KV cache: fitted to real engine logs, band as shown.",
+        "KV cache: fitted to real engine logs. On 30 logs that state version, utilisation and GPU memory: 0.3 GiB mean"
+        " and 0.6 % median error, 2.7 GiB worst; the band holds four of five.",
+        "Time and throughput: fitted, errors as shown under the chart; measured times replace the scale where given."
+        if doc["time_scale"] == 1
+        else f"Time and throughput: fitted, scaled by {doc['time_scale']:.2f} to what was measured.",
+        "Dollars: computed from the price and its date, and the throughput above.",
     ]
     if accepted:
         rows.append(

@@ -63,6 +63,10 @@ SAID = [
                "At least one of the pre-conditions you specified did not hold., conditionNotMet\nLock Info:\n  ID: 17"),
     ("locked", "Error acquiring the state lock\noperation error S3: PutObject, https response error StatusCode: 412, "
                "PreconditionFailed"),
+    ("in_use", "googleapi: Error 400: The network resource 'projects/p/global/networks/x' is already being used by "
+               "'projects/p/global/firewalls/k8s-fw-1', resourceInUseByAnotherResource"),
+    ("in_use", "DependencyViolation: The vpc 'vpc-1' has dependencies and cannot be deleted."),
+    ("stale", "Saved plan is stale\nThe given plan file can no longer be applied because the state was changed"),
     ("unknown", "Invalid value for variable: name is a lower-case DNS label"),
 ]  # fmt: skip
 

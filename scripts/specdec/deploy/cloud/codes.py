@@ -28,4 +28,6 @@ NAMES = {
     "SD874": "stage-skipped",
     "SD875": "not-found",
     "SD876": "state-in-another-place",
+    "SD877": "plan-stale",
+    "SD878": "in-use",
 }

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from specdec import facts
 from specdec.deploy.cloud.clouds import Findings, Remain, check_zones, counted
-from specdec.deploy.cloud.failures import bucket_fix, login
+from specdec.deploy.cloud.failures import bucket_fix
+from specdec.deploy.cloud.gcp_api import Api, Refused, errors
 from specdec.deploy.cloud.target import Pool, Target
 from specdec.deploy.problems import Problem
 
@@ -17,7 +18,6 @@ COMPUTE = "https://compute.googleapis.com/compute/v1/projects"
 SERVICES = "https://serviceusage.googleapis.com/v1/projects"
 STORAGE = "https://storage.googleapis.com/storage/v1/b"
 PROJECTS = "https://cloudresourcemanager.googleapis.com/v1/projects"
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 # What terraform/gke calls.
 APIS = ("cloudresourcemanager", "compute", "container", "iam", "secretmanager", "storage")
@@ -46,94 +46,48 @@ PREEMPTIBLE = ("spot", "flex_start", "queued")
 FLEX_START_VERSION = (1, 32, 2)
 
 
-class Refused(Exception):
-    """An answer of 400 and above."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(f"Error {status}: {text}")
-        self.status = status
-
-
 class Google:
     """`session` and `clusters` stand for AuthorizedSession and ClusterManagerClient."""
 
     def __init__(self, target: Target, session: Any = None, clusters: Any = None) -> None:
-        self.target, self._session, self._clusters = target, session, clusters
+        self.target, self._clusters = target, clusters
+        self.api = Api(session)
         self._offers: dict[str, list[str] | None] = {}
 
     def check(self, report: Callable[[str], None]) -> list[Problem]:
         findings, project = Findings(self.target), f"project {self.target.project}"
         report("credentials")
-        if not self._login(findings):
+        if not self.api.login(findings):
             return findings.problems
         report("project, APIs and rights")
-        with findings.asking(project, *_errors()):
+        with findings.asking(project, *errors()):
             self._project(findings, project)
         if findings.fatal:
             return findings.problems
-        with findings.asking(project, *_errors()):
+        with findings.asking(project, *errors()):
             self._apis(findings, project)
-        with findings.asking(project, *_errors()):
+        with findings.asking(project, *errors()):
             self._rights(findings, project)
         report("the state's buckets")
         for root in ("gke", "platform"):
-            with findings.asking(f"bucket of {root}", *_errors()):
+            with findings.asking(f"bucket of {root}", *errors()):
                 self._bucket(findings, root)
         report("zones and quotas")
-        with findings.asking(f"zones of {self.target.region}", *_errors()):
+        with findings.asking(f"zones of {self.target.region}", *errors()):
             check_zones(findings, self.offers)
-        with findings.asking(f"quotas of {self.target.region}", *_errors()):
+        with findings.asking(f"quotas of {self.target.region}", *errors()):
             self._quotas(findings)
         report("versions and the name")
-        with findings.asking("GKE versions", *_errors()):
+        with findings.asking("GKE versions", *errors()):
             self._versions(findings)
-        with findings.asking(f"cluster {self.target.name}", *_errors()):
+        with findings.asking(f"cluster {self.target.name}", *errors()):
             self._name(findings)
         return list(dict.fromkeys(findings.problems))
-
-    def _login(self, findings: Findings) -> bool:
-        """Credentials that are there and can be renewed."""
-        if self._session is None:
-            import google.auth
-            from google.auth import exceptions
-            from google.auth.transport.requests import AuthorizedSession, Request
-
-            try:
-                credentials, _ = google.auth.default(scopes=[SCOPE])
-                credentials.refresh(Request())
-            except exceptions.RefreshError as error:
-                text = " ".join(str(error).split())[:300]
-                findings.add("SD853", "credentials", f"they are expired or withdrawn: {text}", login("gke"))
-                return False
-            except exceptions.GoogleAuthError as error:
-                findings.add(
-                    "SD853", "credentials", f"there are none: {' '.join(str(error).split())[:300]}", login("gke")
-                )
-                return False
-            self._credentials, self._session = credentials, AuthorizedSession(credentials)
-        return True
-
-    def _get(self, url: str, **params: str) -> dict[str, Any]:
-        return self._ask("GET", url, params=params)
-
-    def _ask(self, method: str, url: str, **options: Any) -> dict[str, Any]:
-        answer = self._session.request(method, url, timeout=30, **options)
-        if answer.status_code >= 400:
-            try:
-                problem = answer.json()["error"]
-                reason = " ".join(
-                    str(one.get("reason", "")) for one in [*problem.get("errors", []), *problem.get("details", [])]
-                )
-                text = f"{problem.get('status', '')} {problem.get('message', '')} {reason}".strip()
-            except (ValueError, KeyError, TypeError, AttributeError):
-                text = answer.text[:300]
-            raise Refused(answer.status_code, text)
-        return dict(answer.json())
 
     def _project(self, findings: Findings, where: str) -> None:
         file = f'{self.target.file}: project_id = "{self.target.project}"'
         try:
-            found = self._get(f"{PROJECTS}/{self.target.project}")
+            found = self.api.get(f"{PROJECTS}/{self.target.project}")
         except Refused as refusal:
             if refusal.status not in (403, 404) or "SERVICE_DISABLED" in str(refusal):
                 raise
@@ -147,7 +101,7 @@ class Google:
 
     def _apis(self, findings: Findings, where: str) -> None:
         names = "&".join(f"names=services/{name}.googleapis.com" for name in APIS)
-        found = self._get(f"{SERVICES}/{self.target.project}/services:batchGet?{names}").get("services", [])
+        found = self.api.get(f"{SERVICES}/{self.target.project}/services:batchGet?{names}").get("services", [])
         on = {one["name"].rsplit("/", 1)[1].split(".")[0] for one in found if one.get("state") == "ENABLED"}
         if off := [name for name in APIS if name not in on]:
             names = " ".join(f"{name}.googleapis.com" for name in off)
@@ -156,7 +110,7 @@ class Google:
 
     def _rights(self, findings: Findings, where: str) -> None:
         url = f"{PROJECTS}/{self.target.project}:testIamPermissions"
-        held = self._ask("POST", url, json={"permissions": list(RIGHTS)}).get("permissions", [])
+        held = self.api.ask("POST", url, json={"permissions": list(RIGHTS)}).get("permissions", [])
         if missing := [right for right in RIGHTS if right not in held]:
             fix = "roles container.admin, compute.networkAdmin, iam.serviceAccountAdmin and User, projectIamAdmin"
             findings.add("SD864", where, f"this account lacks {', '.join(missing)}", fix)
@@ -165,7 +119,7 @@ class Google:
         bucket = str(self.target.backend(root).get("bucket"))
         where = f"{self.target.backend_file(root)}: bucket {bucket}"
         try:
-            found = self._get(f"{STORAGE}/{bucket}")
+            found = self.api.get(f"{STORAGE}/{bucket}")
         except Refused as refusal:
             if refusal.status == 404:
                 findings.add("SD851", where, "it does not exist", bucket_fix(self.target, root))
@@ -187,10 +141,10 @@ class Google:
         if machine not in self._offers:
             url = f"{COMPUTE}/{self.target.project}/aggregated/machineTypes"
             try:
-                if self._session is None and not self._login(Findings(self.target)):
+                if not self.api.login(Findings(self.target)):
                     return None
-                scopes = self._get(url, filter=f"name = {machine}", returnPartialSuccess="true").get("items", {})
-            except _errors():
+                scopes = self.api.get(url, filter=f"name = {machine}", returnPartialSuccess="true").get("items", {})
+            except errors():
                 return None
             zones = sorted(scope.removeprefix("zones/") for scope, found in scopes.items() if found.get("machineTypes"))
             self._offers[machine] = [zone for zone in zones if zone.rsplit("-", 1)[0] == self.target.region]
@@ -201,9 +155,9 @@ class Google:
         project = self.target.project
         region = {
             one["metric"]: one
-            for one in self._get(f"{COMPUTE}/{project}/regions/{self.target.region}").get("quotas", [])
+            for one in self.api.get(f"{COMPUTE}/{project}/regions/{self.target.region}").get("quotas", [])
         }
-        everywhere = {one["metric"]: one for one in self._get(f"{COMPUTE}/{project}").get("quotas", [])}
+        everywhere = {one["metric"]: one for one in self.api.get(f"{COMPUTE}/{project}").get("quotas", [])}
         wanted: dict[str, list[tuple[Pool, int]]] = {}
         for pool in self.target.pools:
             shape = facts.machines()["gke"].get(pool.machine, {})
@@ -276,7 +230,7 @@ class Google:
         prefix = str(backend.get("prefix") or "").strip("/")
         key = f"{prefix}/default.tfstate" if prefix else "default.tfstate"
         try:
-            state = self._get(f"{STORAGE}/{backend.get('bucket')}/o/{quote(key, safe='')}", alt="media")
+            state = self.api.get(f"{STORAGE}/{backend.get('bucket')}/o/{quote(key, safe='')}", alt="media")
         except Refused as refusal:
             if refusal.status == 404:
                 return False
@@ -292,13 +246,13 @@ class Google:
         if self._clusters is None:
             from google.cloud import container_v1
 
-            self._clusters = container_v1.ClusterManagerClient(credentials=self._credentials)
+            self._clusters = container_v1.ClusterManagerClient(credentials=self.api.credentials)
         return self._clusters
 
     def remains(self) -> list[Remain]:
         """Disks, addresses and load balancers that Kubernetes made for the cluster, and the state's bucket."""
         findings = Findings(self.target)
-        if not self._login(findings):
+        if not self.api.login(findings):
             return []
         project, name = self.target.project, self.target.name
         delete, found = f"--project {project} --quiet", []
@@ -318,21 +272,12 @@ class Google:
     def _listed(self, kind: str, only: str | None) -> list[tuple[str, str]]:
         params = {"filter": only} if only else {}
         try:
-            scopes = self._get(f"{COMPUTE}/{self.target.project}/aggregated/{kind}", **params).get("items", {})
-        except _errors():
+            scopes = self.api.get(f"{COMPUTE}/{self.target.project}/aggregated/{kind}", **params).get("items", {})
+        except errors():
             return []
         return [
             (one["name"], scope.rsplit("/", 1)[-1]) for scope, found in scopes.items() for one in found.get(kind, [])
         ]
-
-
-def _errors() -> tuple[type[Exception], ...]:
-    """What Google's libraries raise for an answer or for none."""
-    import requests
-    from google.api_core import exceptions
-    from google.auth import exceptions as auth
-
-    return (Refused, exceptions.GoogleAPIError, auth.GoogleAuthError, requests.RequestException)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -33,6 +33,10 @@ KINDS: tuple[Kind, ...] = (
         r"acquiring the state lock", r"state blob is already locked", r"\bLock Info:",
     ),
     _kind(
+        "stale", "SD877", "the state has moved on since the plan was made", "plan again: --from plan",
+        r"Saved plan is stale",
+    ),
+    _kind(
         "stock_out", "SD863", "the cloud has no such machine left at the moment",
         "another zone, another way to buy (spot, flex_start, a reservation), or later: a quota does not help",
         r"(?:ZONE|REGION)_RESOURCE_POOL_EXHAUSTED", r"\bRESOURCE_POOL_EXHAUSTED", r"GCE_STOCKOUT|GPU_STOCKOUT",
@@ -69,6 +73,11 @@ KINDS: tuple[Kind, ...] = (
         "protected", "SD870", "it is protected from deletion",
         "deletion_protection = false and allow_gpu_pool_replacement = true, apply, and only then destroy",
         r"deletion_protection", r"deletion protection", r"deletion_policy", r"OperationNotPermitted.*terminat",
+    ),
+    _kind(
+        "in_use", "SD878", "something else still uses it",
+        "what uses it goes first: a load balancer, a firewall rule or a disk that Kubernetes made",
+        r"resourceInUseByAnotherResource", r"DependencyViolation", r"is already being used by", r"has dependencies",
     ),
     _kind(
         "taken", "SD859", "the name is taken", "another name, or terraform import of what is there",

@@ -72,7 +72,7 @@ class CloudDeploy:
             self._check_start(root)
             self._before(root)
             if self.options.plan_only:
-                self._plan_platform()
+                self._plan_platform(root)
                 return self._end()
             self._apply(root)
             self._connect(root)
@@ -89,7 +89,7 @@ class CloudDeploy:
         again = f"`specdec deploy {name}` goes on from there"
         stage = self.record.unfinished
         if stage in (None, "preflight", "init", "plan", "guard", "price"):
-            return f"nothing was made; `specdec deploy {name}` starts again"
+            return f"nothing was changed; `specdec deploy {name}` starts again"
         if stage in ("apply", "platform"):
             what = "the cluster" if stage == "apply" else "the platform"
             return f"part of {what} exists and is in the state; {again}"
@@ -243,17 +243,21 @@ class CloudDeploy:
             root.apply()
             self.progress.note("operator and add-ons are there")
 
-    def _plan_platform(self) -> None:
-        """The platform can be planned where its cluster exists."""
-        if "cluster" not in self.record.facts:
-            self.progress.warn("the platform is not planned: its cluster does not exist, or another machine made it")
+    def _plan_platform(self, cluster: Root) -> None:
+        """The platform can be planned where its cluster exists, and answers."""
+        if not cluster.outputs().get("platform"):
+            self.progress.warn("the platform is not planned: its cluster does not exist yet")
             return
         root = Root(self.target, "platform", self.progress)
-        with self.progress.step("platform"):
-            root.init()
-            root.plan()
-            self._guard(root)
-            self.progress.note(str(root.changes))
+        try:
+            with self.progress.step("platform"):
+                root.init()
+                root.plan()
+                self.progress.note(str(root.changes))
+        except SpecdecError as error:
+            self.progress.warn(f"the platform is not planned: {error.message}")
+            return
+        self._guard(root)
         self.result["platform_plan"] = root.changes.as_dict()
 
     def _cluster(self) -> tuple[Environment, Path]:

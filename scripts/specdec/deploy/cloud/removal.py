@@ -58,6 +58,8 @@ class CloudDestroy:
             if not held:
                 return self._end(root, removed=False)
             self.ask(f"Destroy {self.target.name}: the release, the platform and {len(held)} resources?")
+            # Nothing of what a deploy noted holds any more: a later one begins at its beginning, and asks again.
+            self.record.clear()
             outputs = dict(root.outputs().get("platform") or {})
             cluster = self._reach(outputs) if outputs and self._runs("platform") else None
             if cluster and self._runs("chart"):

@@ -78,7 +78,7 @@ class Rendering:
         return self.workload(name)["spec"]["template"]["spec"]
 
     def container(self, name: str = "speculative") -> dict[str, Any]:
-        (container,) = self.pod(name)["containers"]
+        (container,) = [each for each in self.pod(name)["containers"] if each["name"] in ("engine", "router", "epp")]
         return container
 
     def args(self, name: str = "speculative") -> list[str]:

@@ -109,12 +109,12 @@ def test_every_container_has_the_least_rights(render, scenario):
 
 
 @each_scenario()
-def test_only_the_router_may_ask_the_api_server(render, scenario):
+def test_only_what_discovers_engines_may_ask_the_api_server(render, scenario):
     rendering = render(scenario)
     for workload in rendering.all("StatefulSet") + rendering.all("Deployment"):
         component = workload["metadata"]["labels"]["app.kubernetes.io/component"]
         mounted = workload["spec"]["template"]["spec"]["automountServiceAccountToken"]
-        assert mounted is (component == "router")
+        assert mounted is (component in ("router", "endpoint-picker"))
     assert all(account["automountServiceAccountToken"] is False for account in rendering.all("ServiceAccount"))
 
 

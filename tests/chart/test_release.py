@@ -42,6 +42,7 @@ def test_facts_for_tools_stand_on_the_pods(render):
         "vllm-speculative/engine-version": "0.32.0",
         "vllm-speculative/runner": "v2",
         "vllm-speculative/accelerator": "h100-80gb",
+        "vllm-speculative/pod-security": "restricted",
         "vllm-speculative/model": "meta-llama/Llama-3.1-8B-Instruct",
         "vllm-speculative/model-revision": "a" * 40,
         "vllm-speculative/speculative-method": "draft_model",
@@ -109,8 +110,11 @@ def test_selectors_find_the_pods_of_their_own_and_no_others(render, scenario):
         found = [name for name, each in labels.items() if matches(service["spec"]["selector"], each)]
         assert found == [service["metadata"]["name"].removesuffix("-headless")]
         container = rendering.container(found[0])
-        assert [port["targetPort"] for port in service["spec"]["ports"]] == ["http"]
-        assert "http" in [port["name"] for port in container["ports"]]
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= {
+            port["name"] for port in container["ports"]
+        }
+    labels |= {m["metadata"]["name"]: m["spec"]["predictor"]["labels"] for m in rendering.all("InferenceService")}
+    labels |= {m["metadata"]["name"]: m["spec"]["labels"] for m in rendering.all("LLMInferenceService")}
     for each in rendering.all("PodDisruptionBudget"):
         selector = each["spec"]["selector"]["matchLabels"]
         assert [n for n, pod in labels.items() if matches(selector, pod)] == [each["metadata"]["name"]]

@@ -7,15 +7,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from specdec.manifests import EngineWorkload, Manifest, engines
-from specdec.objects import Path, dotted, mapping
+from specdec.objects import Path, dotted
+from specdec.risks import Identity, Memory, memory_changes, new_findings, risks
+from specdec.rules.model import Finding
 from specdec.rules.security import SECRET_FLAGS
 
-# Fields of a StatefulSet's spec that may change; the API server refuses a change of any other.
-# Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/
-STATEFUL_SET_MAY_CHANGE = {
-    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
-    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
-}  # fmt: skip
 SPECULATION = "--speculative-config"
 
 
@@ -49,12 +45,18 @@ class ArgumentChange:
 
 @dataclass(frozen=True)
 class Comparison:
+    """findings: what the rules find in the new manifests and did not find in the old ones.
+    memory: KV cache of engines where it changes, as the planner reckons it."""
+
     objects: list[ObjectChange]
     arguments: list[ArgumentChange]
     risks: list[str]
+    findings: list[Finding] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        shown = asdict(self)
+        return shown | {"findings": [finding.as_dict() for finding in self.findings]}
 
 
 def compare(old: Sequence[Manifest], new: Sequence[Manifest]) -> Comparison:
@@ -69,11 +71,14 @@ def compare(old: Sequence[Manifest], new: Sequence[Manifest]) -> Comparison:
             if key in after and (changes := _changes(before[key], after[key]))
         ),
     ]
-    arguments = list(_arguments(engines(list(before.values())), engines(list(after.values()))))
-    return Comparison(objects, arguments, list(_risks(before, after)))
-
-
-Identity = tuple[str, str, str | None]
+    left, right = engines(list(before.values())), engines(list(after.values()))
+    return Comparison(
+        objects,
+        list(_arguments(left, right)),
+        list(risks(before, after, left, right)),
+        new_findings(list(before.values()), list(after.values())),
+        list(memory_changes(left, right)),
+    )
 
 
 def _by_identity(manifests: Sequence[Manifest]) -> dict[Identity, Manifest]:
@@ -130,44 +135,3 @@ def _flags(engine: EngineWorkload) -> dict[str, str]:
     fields = engine.args.speculative.raw if engine.args.speculative and engine.args.has(SPECULATION) else {}
     model = {"model": engine.args.model} if engine.args.model and "--model" not in flags else {}
     return {**model, **flags, **{f"{SPECULATION}.{name}": str(value) for name, value in fields.items()}}
-
-
-def _risks(before: dict[Identity, Manifest], after: dict[Identity, Manifest]) -> Iterator[str]:
-    for key, old in before.items():
-        new = after.get(key)
-        if new is None and old.kind == "PersistentVolumeClaim":
-            yield f"{old.resource} is deleted, and with it what it holds unless its class keeps it"
-        if new is None or old.kind != new.kind:
-            continue
-        if old.kind == "StatefulSet":
-            yield from _stateful_set(old, new)
-        elif old.kind == "Deployment" and old.get("spec.selector") != new.get("spec.selector"):
-            yield f"{old.resource}: spec.selector cannot change; the upgrade is refused"
-    yield from _engine_risks(engines(list(before.values())), engines(list(after.values())))
-
-
-def _stateful_set(old: Manifest, new: Manifest) -> Iterator[str]:
-    left, right = mapping(old.data.get("spec")), mapping(new.data.get("spec"))
-    for name in sorted({*left, *right} - STATEFUL_SET_MAY_CHANGE):
-        if left.get(name) != right.get(name):
-            yield f"{old.resource}: spec.{name} of a StatefulSet cannot change; the upgrade is refused"
-
-
-def _engine_risks(old: Sequence[EngineWorkload], new: Sequence[EngineWorkload]) -> Iterator[str]:
-    after = {engine.name: engine for engine in new}
-    for left in old:
-        right = after.get(left.name)
-        if right is None:
-            yield f"engine {left.name} is removed"
-            continue
-        template = (*left.path[:-1],) if left.path[-1] == "spec" else left.path
-        if left.manifest.get(template) != right.manifest.get(template):
-            yield f"engine {left.name}: its {right.replicas} pods restart and load their weights again"
-        if left.engine_version != right.engine_version:
-            yield f"engine {left.name}: vLLM {left.engine_version} becomes {right.engine_version}, plan it again"
-        if left.args.model != right.args.model:
-            yield f"engine {left.name}: clients get another model, {right.args.model} for {left.args.model}"
-        if right.replicas < left.replicas:
-            yield f"engine {left.name}: {left.replicas} replicas become {right.replicas}"
-        if left.args.speculative and not right.args.speculative:
-            yield f"engine {left.name}: speculation goes off"

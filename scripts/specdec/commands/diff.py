@@ -87,12 +87,25 @@ def _print(changes: Comparison) -> None:
         line("nothing changes")
     for risk in changes.risks:
         line(f"risk: {risk}", "bold yellow")
+    for finding in changes.findings:
+        line(f"{finding.code} {finding.severity}: {finding.resource}: {finding.message}", FOUND[finding.severity])
+        line(f"    fix: {finding.fix}", "dim")
+    for memory in changes.memory:
+        tokens = [_tokens(count) for count in (memory.old_tokens, memory.new_tokens)]
+        line(f"{memory.engine}: KV cache {tokens[0]} -> {tokens[1]}", "bold")
     for argument in changes.arguments:
         line(f"{argument.engine}: {argument.flag} {_shown(argument.old)} -> {_shown(argument.new)}", "bold")
     for change in changes.objects:
         line(f"{change.change}: {change.resource}", {"added": "green", "removed": "red"}.get(change.change, ""))
         for value in change.fields:
             line(f"    {value.path}: {_shown(value.old)} -> {_shown(value.new)}", "dim")
+
+
+FOUND = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+def _tokens(count: int | None) -> str:
+    return "(unknown)" if count is None else f"{count:,} tokens"
 
 
 def _shown(value: Any) -> str:

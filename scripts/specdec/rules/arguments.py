@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from specdec import engine_args
 from specdec.engine_args import JSON_FLAG
-from specdec.errors import nearest
 from specdec.manifests import EngineWorkload
 from specdec.rules.changes import replace_flags, set_value
 from specdec.rules.model import Problem, Severity, each_engine, rule
-from specdec.rules.versions import has, known, versions_with
+from specdec.rules.versions import has, nearest_name, versions_with
 
 ARG_UTILS = "vllm/engine/arg_utils.py"
 # Switches for what newer engines do without being told.
@@ -49,7 +48,7 @@ def unknown_flag(engine: EngineWorkload) -> Iterator[Problem]:
         missing = [has("flags", spelling, version) for spelling in {name, stem}]
         if not all(answer is False for answer in missing):
             continue
-        guess = nearest(name, known("flags", version))
+        guess = nearest_name("flags", name, version)
         others = versions_with("flags", stem)
         elsewhere = f"; vLLM has it {others}" if others else ""
         fix = f"did you mean {guess}?" if guess and not others else None

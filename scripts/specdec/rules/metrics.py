@@ -10,7 +10,7 @@ from typing import Any
 from specdec import facts
 from specdec.errors import nearest
 from specdec.rules.model import Edit, Problem, Severity, World, rule
-from specdec.rules.promql import Query, base, queries
+from specdec.rules.promql import Query, base
 
 LOGGERS = "vllm/v1/metrics/loggers.py, vllm/v1/spec_decode/metrics.py; files/metrics.yaml"
 
@@ -33,9 +33,16 @@ def surfaces(world: World) -> list[tuple[str | None, dict[str, dict[str, Any]]]]
     return [(version, rows) for (version, _), rows in found.items() if rows]
 
 
-def asked(world: World) -> Iterator[Query]:
-    for manifest in world.manifests:
-        yield from queries(manifest)
+def asked(world: World) -> list[Query]:
+    """The queries on vLLM's metrics."""
+    return [query for query in world.queries if query.metrics]
+
+
+@cache
+def nearest_metric(name: str, version: str | None, core: str = "v1") -> str | None:
+    """The metric of that version that a name was most likely meant to be."""
+    rows = exported(version, core)
+    return SUCCESSORS[name] if SUCCESSORS.get(name) in rows else nearest(name, rows)
 
 
 def promrule(expression: str, kind: str = "record: a:b") -> str:
@@ -81,22 +88,22 @@ def known(name: str, rows: dict[str, dict[str, Any]]) -> bool:
     good=promrule("rate(vllm:spec_decode_num_accepted_tokens_total[5m])"),
 )
 def metric_does_not_exist(world: World) -> Iterator[Problem]:
-    tables = surfaces(world)
-    for query in asked(world):
+    queries = asked(world)
+    tables, made = (surfaces(world), recorded(queries)) if queries else ([], set())
+    for query in queries:
         for name in query.metrics:
             # SD602 and SD603 say what is wrong with these.
-            if not name.startswith("vllm:") or recorded(world, name):
+            if not name.startswith("vllm:") or name in made:
                 continue
-            lacking = [version for version, rows in tables if not known(name, rows)]
-            if lacking and not any(f"{name}_total" in rows for _, rows in tables):
-                rows = tables[0][1]
-                guess = SUCCESSORS.get(name) or SUCCESSORS.get(base(name))
-                guess = guess if guess in rows else nearest(base(name), rows)
-                of = f"vLLM {lacking[0]}" if lacking[0] else "no vLLM"
-                verb = "does not export" if lacking[0] else "exports"
-                where = f" ({query.name})" if query.name else ""
-                fix = f"did you mean {guess}?" if guess else None
-                yield Problem(query.manifest, query.path, f"{of} {verb} {name}{where}", fix)
+            # One query may be for engines of several versions: it is dead when none of them answers it.
+            if any(known(name, rows) or f"{name}_total" in rows for _, rows in tables):
+                continue
+            version = tables[0][0] if tables else world.engine_version
+            guess = nearest_metric(base(name), version)
+            of = f"vLLM {version} does not export" if version else "no vLLM exports"
+            where = f" ({query.name})" if query.name else ""
+            fix = f"did you mean {guess}?" if guess else None
+            yield Problem(query.manifest, query.path, f"{of} {name}{where}", fix)
 
 
 def renamed(query: Query, old: str, new: str) -> tuple[Edit, ...]:
@@ -107,13 +114,9 @@ def renamed(query: Query, old: str, new: str) -> tuple[Edit, ...]:
     return (Edit(query.path, re.sub(rf"(?<![\w:]){re.escape(old)}(?![\w:])", new, query.text)),)
 
 
-def recorded(world: World, name: str) -> bool:
-    """Whether a recording rule in this set makes that series."""
-    return any(
-        query.name == name and query.path[-1] == "expr" and query.manifest.get((*query.path[:-1], "record")) == name
-        for manifest in world.of_kind("PrometheusRule")
-        for query in queries(manifest)
-    )
+def recorded(queries: list[Query]) -> set[str]:
+    """Series that recording rules of this set make."""
+    return {query.name for query in queries if query.manifest.get((*query.path[:-1], "record")) == query.name}
 
 
 @rule(
@@ -128,8 +131,9 @@ def recorded(world: World, name: str) -> bool:
     good=promrule("sum(vllm:num_requests_waiting)"),
 )
 def metric_without_its_colon(world: World) -> Iterator[Problem]:
-    everything = exported(None, "v1")
-    for query in asked(world):
+    queries = asked(world)
+    everything = exported(None, "v1") if queries else {}
+    for query in queries:
         for name in query.metrics:
             right = "vllm:" + name.removeprefix("vllm_")
             if name.startswith("vllm_") and (known(right, everything) or f"{right}_total" in everything):
@@ -149,8 +153,9 @@ def metric_without_its_colon(world: World) -> Iterator[Problem]:
     good=promrule("rate(vllm:spec_decode_num_drafts_total[5m])"),
 )
 def counter_without_total(world: World) -> Iterator[Problem]:
-    tables = surfaces(world)
-    for query in asked(world):
+    queries = asked(world)
+    tables = surfaces(world) if queries else []
+    for query in queries:
         for name in query.metrics:
             if any(f"{name}_total" in rows and not known(name, rows) for _, rows in tables):
                 edits = renamed(query, name, f"{name}_total")
@@ -180,8 +185,8 @@ def sum_of_a_share(world: World) -> Iterator[Problem]:
                 yield Problem(query.manifest, query.path, f"{name} is a share, and shares are added up")
 
 
-def kind_of(name: str, world: World) -> str | None:
-    return next((str(rows[name]["type"]) for _, rows in surfaces(world) if name in rows), None)
+def kind_of(name: str, tables: list[tuple[str | None, dict[str, dict[str, Any]]]]) -> str | None:
+    return next((str(rows[name]["type"]) for _, rows in tables if name in rows), None)
 
 
 @rule(
@@ -196,10 +201,12 @@ def kind_of(name: str, world: World) -> str | None:
     good=promrule("avg_over_time(vllm:num_requests_running[5m])"),
 )
 def rate_of_a_gauge(world: World) -> Iterator[Problem]:
-    for query in asked(world):
+    queries = asked(world)
+    tables = surfaces(world) if queries else []
+    for query in queries:
         for name in query.metrics:
             pattern = r"\b(?:rate|irate|increase)\s*\(\s*" + re.escape(name) + r"\s*[\[{]"
-            if re.search(pattern, query.code) and kind_of(name, world) == "gauge":
+            if re.search(pattern, query.code) and kind_of(name, tables) == "gauge":
                 yield Problem(query.manifest, query.path, f"{name} is a gauge, and a rate is taken of it")
 
 
@@ -273,8 +280,9 @@ spec:
 )
 def arms_compared_by_step(world: World) -> Iterator[Problem]:
     speculates = not world.engines or any(engine.args.speculative for engine in world.engines)
-    tables = surfaces(world)
-    for query in asked(world):
+    queries = asked(world)
+    tables = surfaces(world) if queries else []
+    for query in queries:
         decides = query.manifest.kind == "ScaledObject" or query.manifest.get((*query.path[:-1], "alert"))
         if not speculates or not decides:
             continue

@@ -14,6 +14,7 @@ from specdec.objects import Path, mapping, sequence
 
 if TYPE_CHECKING:
     from specdec.plan.findings import PlanFinding
+    from specdec.rules.promql import Query
 
 
 class Severity(StrEnum):
@@ -69,8 +70,23 @@ class World:
             if sequence(spec.get("containers"))
         ]
 
+    @cached_property
+    def by_kind(self) -> dict[str, list[Manifest]]:
+        found: dict[str, list[Manifest]] = {}
+        for manifest in self.manifests:
+            found.setdefault(manifest.kind, []).append(manifest)
+        return found
+
     def of_kind(self, *kinds: str) -> Iterator[Manifest]:
-        return (manifest for manifest in self.manifests if manifest.kind in kinds)
+        """Objects of these kinds, kind by kind."""
+        return (manifest for kind in kinds for manifest in self.by_kind.get(kind, ()))
+
+    @cached_property
+    def queries(self) -> list[Query]:
+        """Every PromQL query of alerts, autoscalers and dashboards."""
+        from specdec.rules.promql import queries
+
+        return [query for manifest in self.manifests for query in queries(manifest)]
 
 
 REMOVED = object()  # the value of an edit that takes its key or element away

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from specdec.objects import Manifest, Path, mapping, sequence
@@ -24,12 +25,12 @@ class Query:
     text: str
     name: str = ""
 
-    @property
+    @cached_property
     def code(self) -> str:
         """The expression without what stands in quotes, comments and Grafana's variables."""
         return re.sub(r"#.*", "", STRINGS.sub('""', self.text))
 
-    @property
+    @cached_property
     def metrics(self) -> list[str]:
         """Names of vLLM's metrics in it, in order, each once; also as a matcher of __name__."""
         named = re.findall(r'__name__\s*=~?\s*"(vllm[:_][\w:]+)"', self.text)

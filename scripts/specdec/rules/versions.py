@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Literal
 
 from specdec import facts
-from specdec.errors import SpecdecError
+from specdec.errors import SpecdecError, nearest
 from specdec.facts import version_key
 from specdec.manifests import EngineWorkload
 
@@ -33,6 +33,12 @@ def known(part: Part, version: str | None) -> frozenset[str]:
 def anywhere(part: Part) -> frozenset[str]:
     """Every name that any version has."""
     return frozenset(_spans(part))
+
+
+@cache
+def nearest_name(part: Part, word: str, version: str | None) -> str | None:
+    """The name of that version, or of any where it is unknown, that a word was most likely meant to be."""
+    return nearest(word, known(part, version) or anywhere(part))
 
 
 def flags_of(engine: EngineWorkload) -> frozenset[str]:
@@ -72,6 +78,7 @@ def _does(rows: list[dict[str, Any]], version: str | None) -> str | None:
     return str(row["does"]) if row else None
 
 
+@cache
 def _key(version: str | None) -> facts.Version | None:
     try:
         return version_key(version) if version else None

@@ -4,6 +4,7 @@ result."""
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,11 @@ def numbers(text: str) -> list[int]:
 def positive(value: int, name: str) -> None:
     if value < 1:
         raise SpecdecError(f"{name} {value}", code="bad-number", path=name, fix="1 or more")
+
+
+def above_zero(value: float | None, name: str) -> None:
+    if value is not None and not 0 < value < math.inf:
+        raise SpecdecError(f"{name} {value:g}", code="bad-number", path=name, fix="above 0")
 
 
 def from_benchmark(file: Path) -> tuple[Acceptance, list[tuple[int, int, float]]]:

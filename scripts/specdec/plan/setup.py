@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from specdec.errors import unknown
 from specdec.facts import Version, version_key
 from specdec.plan import defaults
 from specdec.plan.models import Model
@@ -12,7 +13,23 @@ from specdec.plan.weights import Format, chosen_format
 
 WITHOUT_WEIGHTS = {"ngram", "ngram_gpu", "suffix"}
 HEADS = {"eagle", "eagle3", "medusa", "mtp", "mlp_speculator", "dflash", "dspark"}
-KV_BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1, "int8": 1}
+# Bytes of one cached number with its share of scales: one of 32 bits for a head of 128 in the formats that scale each
+# token, one of 8 bits for 16 numbers in NVFP4; DeepSeek's own layout takes 656 bytes for a latent of 576.
+KV_BYTES: dict[str, float] = {
+    "auto": 2,
+    "bfloat16": 2,
+    "float16": 2,
+    "half": 2,
+    "fp8": 1,
+    "fp8_e4m3": 1,
+    "fp8_e5m2": 1,
+    "fp8_inc": 1,
+    "int8": 1,
+    "fp8_per_token_head": 1 + 4 / 128,
+    "int8_per_token_head": 1 + 4 / 128,
+    "nvfp4": 0.5 + 1 / 16,
+    "fp8_ds_mla": 656 / 576,
+}
 
 
 # From this version on "auto" takes the KV cache format that a checkpoint states (vllm/utils/torch_utils.py).
@@ -83,8 +100,8 @@ class Setup:
     max_model_len: int
     max_num_seqs: int
     max_num_batched_tokens: int
-    kv_bytes: int
-    draft_kv_bytes: int
+    kv_bytes: float
+    draft_kv_bytes: float
     dtype: str
     eager: bool
     chunked_prefill: bool
@@ -128,14 +145,16 @@ def build(
 ) -> Setup:
     """A Setup with the defaults of that version and runner on that GPU."""
     release = version_key(version)
-    length = max_model_len or target.max_positions
+    length = target.max_positions if max_model_len in (None, -1) else int(max_model_len or 0)
     batch = defaults.batching(release, runner, accelerator.key, accelerator.memory_gib, length)
     fmt, _ = chosen_format(target, quantization)
     chosen_dtype = target.dtype if dtype in (None, "auto") else str(dtype)
     if chosen_dtype in ("float32", "float") and dtype in (None, "auto"):
         chosen_dtype = "float16"  # what the engine's "auto" makes of a float32 checkpoint
     kv = kv_dtype or "auto"
-    kv_bytes = KV_BYTES.get(kv, 2)
+    if kv not in KV_BYTES:
+        raise unknown("kv-dtype", kv, KV_BYTES, path="engine.kvCacheDtype")
+    kv_bytes = KV_BYTES[kv]
     draft_kv_bytes = kv_bytes
     if kv == "auto" and release >= KV_SCHEME_FROM and stored_kv_is_8_bit(target):
         kv_bytes = 1  # the checkpoint's own scheme; the draft's checkpoint has none
@@ -150,8 +169,8 @@ def build(
         dp=dp,
         utilisation=utilisation if utilisation is not None else defaults.utilisation(release, runner),
         max_model_len=length,
-        max_num_seqs=max_num_seqs or batch.seqs,
-        max_num_batched_tokens=max_num_batched_tokens or batch.tokens,
+        max_num_seqs=batch.seqs if max_num_seqs is None else max_num_seqs,
+        max_num_batched_tokens=batch.tokens if max_num_batched_tokens is None else max_num_batched_tokens,
         kv_bytes=kv_bytes,
         draft_kv_bytes=draft_kv_bytes,
         dtype=chosen_dtype,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specdec.errors import SpecdecError
+from specdec import facts
+from specdec.errors import SpecdecError, unknown
 from specdec.plan import catalogue, heads
 from specdec.plan.models import Model
 from specdec.plan.setup import HEADS, WITHOUT_WEIGHTS, Speculation
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from specdec.manifests import EngineWorkload
 
 DEFAULT_SUFFIX_TOKENS = 24
+# Methods that an engine takes and the chart has no value for.
+OTHER_METHODS = {"pard", "p_eagle"}
 
 
 def speculation(
@@ -56,6 +59,8 @@ def make_speculation(
     impossible."""
     warnings: list[tuple[str, str]] = []
     method = canonical(method)
+    if method not in (known := facts.engines()["methods"]) and method not in OTHER_METHODS:
+        raise unknown("method", method, known, file=file, path="speculative.method")
     draft: Model | None = None
     if method == "mtp":
         draft = heads.mtp(target) if draft_name in (None, target.name) else catalogue.load(str(draft_name), configs)

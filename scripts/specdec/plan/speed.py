@@ -89,7 +89,7 @@ def costs(
     fmt: Format,
     dtype: str,
     tp: int,
-    kv_bytes: int,
+    kv_bytes: float,
     gpu: tuple[tuple[str, float], ...],
     shared_head: Model | None = None,
 ) -> Costs:
@@ -129,7 +129,7 @@ def costs(
     )
 
 
-def kv_terms(groups: tuple[Layers, ...], tp: int, kv_bytes: int) -> tuple[tuple[float, int | None], ...]:
+def kv_terms(groups: tuple[Layers, ...], tp: int, kv_bytes: float) -> tuple[tuple[float, int | None], ...]:
     """(bytes of one token in all layers of a kind on one rank, window)."""
     return tuple((float(g.count * g.kv_numbers(tp) * kv_bytes), g.window) for g in groups if g.kind != "linear")
 

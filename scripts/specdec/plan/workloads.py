@@ -19,6 +19,7 @@ from specdec.plan.weights import GIB, chosen_format
 if TYPE_CHECKING:
     from specdec.engine_args import EngineArgs
     from specdec.manifests import EngineWorkload
+    from specdec.plan.speed import Load
 
 ASSUMED_ACCELERATOR = "h100-80gb"
 # Node labels and product names to types of accelerators.yaml.
@@ -140,7 +141,17 @@ def plan_input(
         kv_cache_memory_bytes=kv_cache_bytes,
     )
     check_lengths(setup, where)
+    warnings += longer_than_known(setup, engine)
     return Planned(engine.name, setup, engine.replicas, engine.gpus, cloud or cloud_of(engine), warnings)
+
+
+def longer_than_known(setup: Setup, engine: EngineWorkload) -> list[tuple[str, str]]:
+    """max_model_len beyond the model's positions: the engine refuses it unless it is told how to reach further."""
+    told = engine.args.has("--rope-scaling", "--hf-overrides") or engine.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN")
+    if told or not setup.target.max_positions or setup.max_model_len <= setup.target.max_positions:
+        return []
+    text = f"max_model_len {setup.max_model_len} is more than the {setup.target.max_positions} positions of"
+    return [("SD336", f"{text} {setup.target.name}: the engine refuses it without a rope scaling")]
 
 
 def prefix_caching(args: EngineArgs) -> bool | None:
@@ -224,6 +235,17 @@ def check_parallelism(target: Model, tp: int, pp: int, gpus: int, gpu: str, file
             file=file,
             path="engine.resources",
             fix=f"ask for {tp * pp} GPUs",
+        )
+
+
+def check_load(setup: Setup, load: Load) -> None:
+    """A request that the engine would refuse cannot be planned for."""
+    if load.input_len + load.output_len > setup.max_model_len:
+        raise SpecdecError(
+            f"{load.input_len} tokens in and {load.output_len} out are more than max_model_len {setup.max_model_len}",
+            code="SD335",
+            path="--input-len",
+            fix=f"at most {setup.max_model_len} together, or a longer engine.maxModelLen",
         )
 
 

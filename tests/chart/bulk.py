@@ -38,7 +38,8 @@ def settle(helm: str, engines: Engines, shared: dict[str, Any], size: int = 20) 
                 settled.renderings |= dict.fromkeys(left, rendering)
                 break
             match = REFUSAL.search(done.stderr)
-            assert match and match.group(2) in left, f"no error of ours for {list(left)}: {done.stderr}"
+            assert match, f"no error of ours for {list(left)}: {done.stderr}"
+            assert match.group(2) in left, done.stderr
             assert not TRACE.search(done.stderr.split(match.group(1))[-1]), done.stderr
             settled.refusals[match.group(2)] = (match.group(1), match.group(3))
             del left[match.group(2)]
@@ -54,4 +55,4 @@ def _chunks(engines: Engines, size: int) -> Iterator[Engines]:
 def _template(helm: str, values: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     command = [helm, "template", "speculative", str(CHART), "-n", "ai-inference", "--values", "-"]
     run = partial(subprocess.run, capture_output=True, text=True, check=False)
-    return run(command, input=json.dumps(values))
+    return run(command, input=json.dumps(values, ensure_ascii=False))

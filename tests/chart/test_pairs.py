@@ -59,20 +59,36 @@ VALUES: dict[str, tuple[Any, tuple[str, ...], list[str]]] = {
     "typical.posteriorAlpha": (0.3, (), ["--typical-acceptance-sampler-posterior-alpha", "posterior_alpha"]),
 }
 SUITS = {
-    "plain": ["attentionBackend", "moeBackend", "kvCacheDtype", "load.format", "load.strategy", "load.extraConfig"]
-    + ["disableEagleBlockDrop", "disableLookaheadBlockHashes", "mtp.indexShare", "dspark.draftTopK"]
-    + ["dspark.adaptiveVerification", "promptLookup.min", "promptLookup.max", "suffix.maxTreeDepth", "draftSampling"],
+    "plain": [
+        *("attentionBackend", "moeBackend", "kvCacheDtype", "load.format", "load.strategy", "load.extraConfig"),
+        *("disableEagleBlockDrop", "disableLookaheadBlockHashes", "mtp.indexShare", "dspark.draftTopK"),
+        *("dspark.adaptiveVerification", "promptLookup.min", "promptLookup.max", "suffix.maxTreeDepth"),
+        "draftSampling",
+    ],
     "argmax": ["localArgmaxReduction", "promptLookup.max"],
     "parallel": ["parallelDrafting", "enforceEager", "promptLookup.max"],
     "unpadded": ["disablePaddedDrafterBatch", "heterogeneousVocab", "promptLookup.max"],
     "v2": ["headQuantization", "dflash.xpressTopC", "promptLookup.max"],
-    "v0": ["tokenTree", "disableByBatchSize", "disableMqaScorer", "disableLogprobs", "rejectionSampling"]
-    + ["typical.posteriorThreshold", "typical.posteriorAlpha", "promptLookup.max"],
+    "v0": [
+        *("tokenTree", "disableByBatchSize", "disableMqaScorer", "disableLogprobs", "rejectionSampling"),
+        *("typical.posteriorThreshold", "typical.posteriorAlpha", "promptLookup.max"),
+    ],
 }
 CHOICES = {
     "method": list(RUNS),
-    "version": ["0.6.6", "0.7.3", "0.8.5", "0.9.2", "0.11.2", "0.14.0"]
-    + ["0.18.0", "0.20.2", "0.26.0", "0.32.0", "0.33.0"],
+    "version": [
+        "0.6.6",
+        "0.7.3",
+        "0.8.5",
+        "0.9.2",
+        "0.11.2",
+        "0.14.0",
+        "0.18.0",
+        "0.20.2",
+        "0.26.0",
+        "0.32.0",
+        "0.33.0",
+    ],
     "kv": ["", "auto", "fp8"],
     "cache": ["emptyDir", "hostPath", "pvc", "shared"],
     "layout": [(1, 1), (4, 1), (2, 2)],
@@ -113,7 +129,7 @@ def worn(row: dict[str, Any]) -> list[str]:
 
 
 def allowed(row: dict[str, Any]) -> bool:
-    tensor, data = row["layout"]
+    _, data = row["layout"]
     return runs(row["method"], row["version"]) and (data == 1 or at_least(row["version"], "0.8.3"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .conftest import CHART, ROOT, DRAFT, DRAFT_REVISION, TARGET_REVISION, lookup, merged, pair
+from .conftest import CHART, DRAFT, DRAFT_REVISION, ROOT, TARGET_REVISION, lookup, merged, pair
 
 CPU: dict[str, Any] = {
     "accelerator": {"type": "cpu"},

@@ -1,7 +1,7 @@
 """Every row of the arguments begins and ends where the engine's own sources say.
 
-spans.json has for each flag, field and variable of engines.yaml the first and last release whose source defines it, found
-by searching the sources of all releases; it is not made from the table.
+spans.json has for each flag, field and variable of engines.yaml the first and last release whose source defines it,
+found by searching the sources of all releases; it is not made from the table.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ LITERALS = {
         "typical_acceptance_sampler": ("0.8.2", "0.9.2"),
     },
 }
-# Releases that have the name for something else: rejection_sample_method told how drafts are sampled, and 0.19's made-up
-# acceptance has another parameter.
+# Releases that have the name for something else: rejection_sample_method told how drafts are sampled, and 0.19's
+# made-up acceptance has another parameter.
 SOMETHING_ELSE = {"speculative.rejectionSampling": ("0.18.0", "0.19.1")}
 
 

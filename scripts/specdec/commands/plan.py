@@ -53,15 +53,17 @@ def plan(
 ) -> int:
     """Plan memory, speed, K and cost before a GPU is bought. Exit 1 when it does not fit."""
     from specdec.plan import enginelog
-    from specdec.plan.calibrate import positive
+    from specdec.plan.calibrate import above_zero, positive
     from specdec.plan.document import plan_document
     from specdec.plan.inputs import configs_of, engines_of, share
     from specdec.plan.speed import Load
     from specdec.plan.wishes import Wishes
-    from specdec.plan.workloads import plan_input
+    from specdec.plan.workloads import check_load, plan_input
 
     for value, name in ((input_len, "--input-len"), (output_len, "--output-len"), (concurrency, "--concurrency")):
         positive(value, name)
+    for number, name in ((price, "--price"), (sale, "--sale"), (target_tpot, "--target-tpot")):
+        above_zero(number, name)
     accepted, times = measured(acceptance, benchmark)
     wishes = Wishes(
         load=Load(input_len, output_len),
@@ -88,6 +90,8 @@ def plan(
         from specdec.plan.search import print_search
 
         return print_search(planned[0], wishes, target_tpot, as_json=format == PlanFormat.json)
+    for p in planned:
+        check_load(p.setup, wishes.load)
     documents = [plan_document(p, wishes) for p in planned]
     if write is not None:
         from specdec.plan.write import write_choice

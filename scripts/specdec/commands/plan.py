@@ -52,6 +52,8 @@ def plan(
     format: PlanFormat = typer.Option(PlanFormat.text, help="text, json, md or html."),
 ) -> int:
     """Plan memory, speed, K and cost before a GPU is bought. Exit 1 when it does not fit."""
+    from specdec.infrastructure import bought
+    from specdec.infrastructure.configs import beside
     from specdec.plan import enginelog
     from specdec.plan.calibrate import above_zero, positive
     from specdec.plan.document import plan_document
@@ -81,7 +83,7 @@ def plan(
         engine_logs=tuple(enginelog.read(file) for file in engine_log),
     )
     workloads = engines_of(what or [], values, set_values, engine_version)
-    configs = configs_of(model_config)
+    configs = beside(what or []) | configs_of(model_config)
     planned = [
         plan_input(w, configs=configs, accelerator_name=accelerator, cloud=cloud, engine_version=engine_version)
         for w in workloads
@@ -90,14 +92,17 @@ def plan(
         from specdec.plan.search import print_search
 
         return print_search(planned[0], wishes, target_tpot, as_json=format == PlanFormat.json)
+    target = bought.target_of(what or [])
     for p in planned:
         check_load(p.setup, wishes.load)
-    documents = [plan_document(p, wishes) for p in planned]
+    documents = [plan_document(p, bought.wishes_for(wishes, target, p.setup.accelerator.key)) for p in planned]
+    # What needs the cloud's credentials is no part of this: it is said, not passed over.
+    documents = [d | {"terraform": bought.SKIPPED} for d in documents]
     if write is not None:
         from specdec.plan.write import write_choice
 
         write_choice(write, documents[0])
-    show(documents, format, output)
+    show(documents, format, output, bought.note(what or []))
     return 0 if all(d["fits"] for d in documents) else 1
 
 
@@ -113,7 +118,7 @@ def measured(text: str | None, benchmark: Path | None) -> tuple[Any, tuple[tuple
     return (acceptance.parse(text) if text else None), ()
 
 
-def show(documents: list[dict[str, Any]], format: PlanFormat, file: Path | None) -> None:
+def show(documents: list[dict[str, Any]], format: PlanFormat, file: Path | None, note: str | None = None) -> None:
     from specdec import output
 
     if format == PlanFormat.text and file is None:
@@ -121,13 +126,18 @@ def show(documents: list[dict[str, Any]], format: PlanFormat, file: Path | None)
 
         for document in documents:
             print_plan(output.console(), document)
+        if note:
+            typer.echo(note)
         return
     if format == PlanFormat.json:
         import json
 
         text = (
             json.dumps(
-                documents[0] if len(documents) == 1 else {"engines": {d["engine"]: d for d in documents}}, indent=2
+                documents[0]
+                if len(documents) == 1
+                else {"terraform": documents[0]["terraform"], "engines": {d["engine"]: d for d in documents}},
+                indent=2,
             )
             + "\n"
         )

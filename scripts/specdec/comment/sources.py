@@ -52,6 +52,8 @@ def gather(
     from specdec.compare import compare
     from specdec.deploy.cloud.price import bill
     from specdec.deploy.cloud.target import Target
+    from specdec.infrastructure.bought import wishes_for
+    from specdec.infrastructure.configs import beside
     from specdec.manifests import engines, parse
     from specdec.plan.document import plan_document
     from specdec.plan.wishes import Wishes
@@ -66,35 +68,18 @@ def gather(
         skipped.append("Terraform: no plan was made, so what would change in the cloud is not known")
     if against is None:
         skipped.append("manifests: nothing to compare with")
-    wishes = [Wishes(**_bought(target, engine.accelerator)) for engine in workloads]
+    configs = beside([where.name])
+    planned = [plan_input(engine, configs=configs, cloud=target.cloud if target else None) for engine in workloads]
     return Sources(
         environment=where.name,
         terraform=read,
         guard=[finding for plan in read for finding in plan_check.check(plan, allow=allow)],
         rules=rules.check(manifests, None),
-        engines=[
-            plan_document(plan_input(engine, cloud=target.cloud if target else None), wish)
-            for engine, wish in zip(workloads, wishes, strict=True)
-        ],
+        engines=[plan_document(p, wishes_for(Wishes(), target, p.setup.accelerator.key)) for p in planned],
         bill=bill(target, workloads) if target else None,
         comparison=compare(_manifests(against), manifests) if against else None,
         skipped=skipped,
     )
-
-
-def _bought(target: Any, accelerator: str | None) -> dict[str, Any]:
-    """How the environment buys the GPU, where prices.yaml knows what that costs."""
-    from specdec import facts
-    from specdec.plan.cost import rows
-
-    for pool in target.pools if target else []:
-        machine = facts.machines()[target.cloud].get(pool.machine, {})
-        known = {(r["cloud"], r["machine"], r["region"], r["provisioning"]) for r in rows()}
-        if machine.get("accelerator") == accelerator:
-            chosen = {"cloud": target.cloud, "machine": pool.machine, "provisioning": pool.provisioning}
-            if (target.cloud, pool.machine, target.region, pool.provisioning) in known:
-                return chosen | {"region": target.region}
-    return {}
 
 
 def _manifests(file: Path) -> Any:

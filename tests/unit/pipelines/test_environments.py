@@ -47,8 +47,38 @@ def test_an_environment_plans_and_fits(name: str, capsys: pytest.CaptureFixture[
     document = json.loads(capsys.readouterr().out)
     plans = list(document["engines"].values()) if "engines" in document else [document]
     assert all(plan["fits"] for plan in plans)
+    assert document["terraform"] == "skipped"
     assert run("plan", name) == 0
-    assert "fits: KV cache" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "fits: KV cache" in shown
+    has_terraform = Target.of(environments.load(name)) is not None
+    assert ("terraform: skipped, so what would change in the cloud is not known" in shown) == has_terraform
+    assert (f"make cloud-plan ENV={name}" in shown) == has_terraform
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_counts_with_the_machines_that_the_environment_buys(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = Target.of(environments.load(name))
+    run("plan", name, "--format", "json")
+    document = json.loads(capsys.readouterr().out)
+    cost = next(iter(document.get("engines", {"only": document}).values()))["cost"]
+    if target is None:
+        assert cost is None
+        return
+    pool = target.pools[0]
+    assert (cost["cloud"], cost["machine"], cost["region"], cost["provisioning"]) == (
+        target.cloud,
+        pool.machine,
+        target.region,
+        pool.provisioning,
+    )
+
+
+def test_what_was_asked_for_wins_over_what_the_environment_buys(capsys: pytest.CaptureFixture[str]) -> None:
+    run("plan", "prod-spot", "--machine", "a3-highgpu-8g", "--format", "json")
+    assert json.loads(capsys.readouterr().out)["cost"]["provisioning"] == "on_demand"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,3 +130,21 @@ def test_an_environment_is_of_files_that_are_explained() -> None:
     for directory in (ENVIRONMENTS / name for name in NAMES):
         for file in directory.iterdir():
             assert file.name.startswith(".") or f"`{file.name}`" in README, f"{file} is not in environments/README.md"
+
+
+def test_the_local_pair_is_planned_as_it_is_made() -> None:
+    """The configurations that the plan reads are those that the models are built with."""
+    source = (ENVIRONMENTS.parent / "scripts/specdec/local/pair.py").read_text()
+
+    def constant(name: str) -> int:
+        match = re.search(rf"^{name} = (\d+)", source, re.MULTILINE)
+        assert match, f"pair.py has no {name}"
+        return int(match[1])
+
+    hidden, heads, head = map(int, re.search(r"HIDDEN, HEADS, HEAD = (\d+), (\d+), (\d+)", source).groups())  # type: ignore[union-attr]
+    shape = {"hidden_size": hidden, "intermediate_size": 2 * hidden, "head_dim": head, "num_attention_heads": heads,
+             "num_key_value_heads": heads, "vocab_size": constant("VOCABULARY")}  # fmt: skip
+    for name, layers, positions in (("target", constant("LAYERS"), "TARGET"), ("draft", 1, "DRAFT")):
+        config = json.loads((ENVIRONMENTS / f"local/models/{name}/config.json").read_text())
+        own = {"num_hidden_layers": layers, "max_position_embeddings": constant(f"{positions}_POSITIONS")}
+        assert (shape | own).items() <= config.items()

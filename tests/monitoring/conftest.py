@@ -48,9 +48,14 @@ def _rendered(values: str) -> str:
     return done.stdout
 
 
-def manifests(values: dict[str, Any]) -> list[dict[str, Any]]:
+@cache
+def _parsed(text: str) -> list[dict[str, Any]]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [each for each in yaml.load_all(_rendered(json.dumps(values)), Loader=loader) if each]
+    return [each for each in yaml.load_all(text, Loader=loader) if each]
+
+
+def manifests(values: dict[str, Any]) -> list[dict[str, Any]]:
+    return _parsed(_rendered(json.dumps(values)))
 
 
 def rule_files(values: dict[str, Any]) -> dict[str, str]:
@@ -60,7 +65,8 @@ def rule_files(values: dict[str, Any]) -> dict[str, str]:
 
 
 def rules(text: str) -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [rule for group in yaml.load(text, Loader=loader)["groups"] for rule in group["rules"]]
 
 
 @pytest.fixture(scope="session")

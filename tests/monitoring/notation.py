@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,24 @@ POD = {
 RECORDED = {"namespace": "ai-inference", "release": "speculative", "engine": "speculative", "arm": "speculative"}
 
 
+def read(text: str) -> Any:
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def cases(name: str) -> list[dict[str, Any]]:
-    return yaml.safe_load((CASES / f"{name}.yaml").read_text())
+    return read((CASES / f"{name}.yaml").read_text())
 
 
 def _key(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in version.split("."))
 
 
+@cache
 def names_of(version: str) -> dict[str, str]:
     """Names by role, with the three series of each histogram, read from files/metrics.yaml without the chart."""
     core = "v0" if _key(version) < (0, 8, 0) else "v1"
     names = {"up": "up"}
-    for metric in yaml.safe_load(METRICS.read_text())["metrics"]:
+    for metric in read(METRICS.read_text())["metrics"]:
         starts = _key(metric["from"]) <= _key(version)
         ends = "before" in metric and _key(metric["before"]) <= _key(version)
         if "role" in metric and metric["core"] == core and starts and not ends and not metric.get("hidden"):
@@ -68,6 +74,6 @@ def unit_test(case: dict[str, Any], version: str, rule_text: str, expressions: l
     return {
         "rule_files": ["rules.yaml"],
         "evaluation_interval": "1m",
-        "group_eval_order": [group["name"] for group in yaml.safe_load(rule_text)["groups"]],
+        "group_eval_order": [group["name"] for group in read(rule_text)["groups"]],
         "tests": [{"interval": "1m", "name": case["story"], "input_series": inputs, "promql_expr_test": expressions}],
     }

@@ -12,6 +12,7 @@ from specdec.commands.destroy import destroy
 from specdec.commands.diff import diff
 from specdec.commands.drift import drift
 from specdec.commands.init import init
+from specdec.commands.migrate import migrate
 from specdec.commands.models import models
 from specdec.commands.package import package
 from specdec.commands.plan import plan
@@ -31,6 +32,7 @@ COMMANDS: list[Callable[..., Any]] = [
     diff,
     drift,
     init,
+    migrate,
     models,
     package,
     plan,

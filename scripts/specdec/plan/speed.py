@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 from specdec.errors import SpecdecError
 from specdec.plan.acceptance import Acceptance
-from specdec.plan.models import Layers, Model
 from specdec.plan.setup import WITHOUT_WEIGHTS, Setup, Speculation
-from specdec.plan.weights import DTYPE_BYTES, Format, weight_bytes
+from specdec.plan.stepcosts import Costs, costs
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,8 @@ class Constants:
     draft_host_ms           the same for one pass of a draft
     lookup_first, lookup_next  acceptance of the first token of an n-gram or suffix match, and of each further one given
                             the one before
+    expert_spread           experts that a further token of a sequence is sent to, as new ones, over a token of another
+    expert_layer_ms         fixed time of a layer of experts, besides
     reduce_us, reduce_share latency of one all-reduce over NVLink and over PCIe; share of the link's bandwidth
     """
 
@@ -48,6 +48,8 @@ class Constants:
     reduce_us_pcie: float = 25.0
     reduce_share: float = 0.35
     sampling_copies: float = 3.0
+    expert_spread: float = 0.5
+    expert_layer_ms: float = 0.05
 
 
 CONSTANTS = Constants()
@@ -63,80 +65,6 @@ class Load:
     @property
     def context(self) -> float:
         return self.input_len + self.output_len / 2
-
-
-@dataclass(frozen=True)
-class Costs:
-    """A model's terms on one GPU, ready to add up. Bytes and operations are of one rank."""
-
-    dense_bytes: float
-    expert_bytes: float
-    experts: int
-    experts_per_token: int
-    flops: float
-    flops_per_s: float
-    head_bytes: float
-    head_flops: float
-    layers: int
-    hidden: int
-    kv: tuple[tuple[float, int | None], ...]
-    state_bytes: float
-
-
-@lru_cache(maxsize=1024)
-def costs(
-    model: Model,
-    fmt: Format,
-    dtype: str,
-    tp: int,
-    kv_bytes: float,
-    gpu: tuple[tuple[str, float], ...],
-    shared_head: Model | None = None,
-) -> Costs:
-    """`shared_head`: the target whose output head a draft uses, where it has none of its own."""
-    size = DTYPE_BYTES[dtype]
-    tflops = dict(gpu)
-    dense = expert = flops = head = 0.0
-    for w in model.weights:
-        if w.part in ("embed", "vision"):
-            continue
-        amount = weight_bytes(w, model, fmt, tp, size)
-        if w.part == "expert":
-            expert += amount
-        elif w.part == "head":
-            head += amount
-            continue
-        else:
-            dense += amount
-        flops += 2 * w.params * w.active / (1 if w.share == "copy" else tp)
-    if model.tied or (shared_head is not None and not head):
-        owner = model if model.tied else shared_head or model
-        head = owner.vocab * owner.hidden / tp * size
-    rate = tflops.get(fmt.compute) or tflops["bf16"]
-    return Costs(
-        dense,
-        expert,
-        model.experts,
-        model.experts_per_token,
-        flops,
-        rate * 1e12,
-        head,
-        head / size * 2,
-        model.layers,
-        model.hidden,
-        kv_terms(model.kv, tp, kv_bytes),
-        state_terms(model.kv, tp),
-    )
-
-
-def kv_terms(groups: tuple[Layers, ...], tp: int, kv_bytes: float) -> tuple[tuple[float, int | None], ...]:
-    """(bytes of one token in all layers of a kind on one rank, window)."""
-    return tuple((float(g.count * g.kv_numbers(tp) * kv_bytes), g.window) for g in groups if g.kind != "linear")
-
-
-def state_terms(groups: tuple[Layers, ...], tp: int) -> float:
-    """Bytes of linear-attention state that one sequence reads and writes in a step on one rank."""
-    return sum(2.0 * g.count * g.state_size(tp) for g in groups if g.kind == "linear")
 
 
 @dataclass(frozen=True)
@@ -168,11 +96,16 @@ def product_ms(m: Machine, weight: float, operations: float, rate_per_s: float) 
     return float((read**p + compute**p) ** (1 / p))
 
 
-def touched(c: Costs, tokens: float) -> float:
-    """Share of the experts that at least one of `tokens` is sent to."""
+def touched(c: Costs, tokens: float, sequences: float) -> float:
+    """Share of the experts that at least one of `tokens` is sent to.
+
+    Tokens that follow each other in a sequence are often sent to the same experts: further ones count for a part.
+    """
     if not c.experts:
         return 0.0
-    missed: float = (1.0 - c.experts_per_token / c.experts) ** max(tokens, 1e-9)
+    own = CONSTANTS.expert_spread
+    alike = sequences + own * max(0.0, tokens - sequences)
+    missed: float = (1.0 - c.experts_per_token / c.experts) ** max(alike, 1e-9)
     return 1.0 - missed
 
 
@@ -181,7 +114,9 @@ def forward_ms(
 ) -> float:
     """One forward pass over `tokens` tokens of `sequences` sequences, with the output head over `sampled` of them."""
     k, tp = CONSTANTS, setup.tp
-    body = product_ms(m, c.dense_bytes + c.expert_bytes * touched(c, tokens), tokens * c.flops, c.flops_per_s)
+    body = product_ms(
+        m, c.dense_bytes + c.expert_bytes * touched(c, tokens, sequences), tokens * c.flops, c.flops_per_s
+    )
     head = product_ms(m, c.head_bytes, sampled * c.head_flops, m.bf16 * 1e3)
     kv = sum(sequences * per_token * min(load.context, window or load.context) for per_token, window in c.kv)
     traffic = (kv + sequences * c.state_bytes) / m.nominal_bytes_per_ms
@@ -190,7 +125,12 @@ def forward_ms(
         moved = tokens * c.hidden * 2 * 2 * (tp - 1) / tp
         reduce = 2 * c.layers * (m.reduce_ms + moved / m.reduce_bytes_per_ms)
     sampling = sampled * setup.target.vocab * 4 * k.sampling_copies / m.nominal_bytes_per_ms
-    return body + head + traffic + reduce + sampling + host_ms + k.layer_ms * c.layers
+    return body + head + traffic + reduce + sampling + host_ms + layers_ms(c)
+
+
+def layers_ms(c: Costs) -> float:
+    """Launches of all layers; a layer of experts has more kernels: routing, sorting, two grouped products."""
+    return (CONSTANTS.layer_ms + (CONSTANTS.expert_layer_ms if c.experts else 0.0)) * c.layers
 
 
 @dataclass(frozen=True)
@@ -256,9 +196,9 @@ class Engine:
         """Reading `tokens` prompt tokens in one go, ms."""
         c = self.target
         body = product_ms(
-            self.machine, c.dense_bytes + c.expert_bytes * touched(c, tokens), tokens * c.flops, c.flops_per_s
+            self.machine, c.dense_bytes + c.expert_bytes * touched(c, tokens, tokens), tokens * c.flops, c.flops_per_s
         )
-        return self.scale * (body + CONSTANTS.host_ms + CONSTANTS.layer_ms * c.layers)
+        return self.scale * (body + CONSTANTS.host_ms + layers_ms(c))
 
 
 def one_pass(spec: Speculation) -> bool:

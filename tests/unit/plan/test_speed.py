@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,9 @@ from specdec.plan import choose, speed
 from specdec.plan.acceptance import Acceptance, parse
 from specdec.plan.calibrate import acceptance_of, numbers, pair
 from specdec.plan.choose import TwoPoints
-from specdec.plan.setup import Setup
+from specdec.plan.parse import parse as parse_model
+from specdec.plan.setup import Setup, build
+from specdec.plan.speculation import make_speculation
 from specdec.plan.speed import Load, engine, length_from_speedup
 
 LLAMA_8B = "meta-llama/Llama-3.1-8B-Instruct"
@@ -75,9 +78,38 @@ def test_fp8_weights_halve_the_time_of_a_step_at_most(setup: Callable[..., Setup
 
 def test_a_mixture_reads_few_experts_for_one_token_and_all_for_many(setup: Callable[..., Setup]) -> None:
     model = engine(setup("Qwen/Qwen3-30B-A3B"))
-    assert speed.touched(model.target, 1) == pytest.approx(8 / 128)
-    assert speed.touched(model.target, 512) > 0.999
+    assert speed.touched(model.target, 1, 1) == pytest.approx(8 / 128)
+    assert speed.touched(model.target, 512, 512) > 0.999
+    # Four tokens of one sequence ask for fewer experts than one token of each of four.
+    assert speed.touched(model.target, 1, 1) < speed.touched(model.target, 4, 1) < speed.touched(model.target, 4, 4)
     assert model.baseline_ms(1) < 0.35 * model.baseline_ms(128)
+
+
+# Speed-up of a mixture of 1.6 T parameters on eight B300s at that many requests (blog.vllm.ai, 2026-08-14).
+MIXTURE = {
+    1: {1: 1.515, 16: 1.253, 32: 1.433, 64: 1.393, 128: 1.342, 256: 1.363},
+    3: {1: 2.287, 16: 1.696, 32: 1.87, 64: 1.751, 128: 1.68, 256: 1.539},
+}
+
+
+@pytest.mark.parametrize("k", MIXTURE)
+def test_a_large_mixture_gains_most_alone_and_goes_on_gaining(setup: Callable[..., Setup], k: int) -> None:
+    """Its configuration is not published in full: DeepSeek-V3's with 384 experts of 3072 columns in four bits."""
+    small = setup("deepseek-ai/DeepSeek-V3", key="b200", tp=8)
+    shape = {"n_routed_experts": 384, "num_experts_per_tok": 6, "moe_intermediate_size": 3072}
+    target = parse_model("a/mixture", small.target.config | shape | {"quantization_config": {"quant_method": "mxfp4"}})
+    assert target.parameters == pytest.approx(1.5e12, rel=0.05)
+    spec, _ = make_speculation("mtp", target, k=k)
+    # All K tokens come from one pass.
+    spec = replace(spec, method="dspark")
+    s = build(target, small.accelerator, version="0.28.0", runner="v1", tp=8, speculation=spec)
+    model = engine(s, Load(512, 1024))
+    accepted = Acceptance.of_mean_length(length_from_speedup(model, 1, MIXTURE[k][1], k), k)
+    planned = {batch: model.speedup(batch, accepted, k) for batch in MIXTURE[k]}
+    errors = [abs(planned[batch] / measured - 1) for batch, measured in MIXTURE[k].items() if batch > 1]
+    assert sum(errors) / len(errors) < 0.2
+    assert all(value > 1.05 for value in planned.values())
+    assert planned[16] < planned[1]
 
 
 def test_a_lookup_drafts_where_it_finds_a_match(setup: Callable[..., Setup]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from specdec.deploy import phases
+from specdec.deploy import phases, scaleup
 from specdec.deploy.cluster import Object
 from specdec.manifests import mapping, sequence
 
@@ -103,6 +103,8 @@ def doing(pod: Object, events: Sequence[Object], logs: Logs) -> str:
     if "deletionTimestamp" in pod["metadata"]:
         return "stopping"
     if not mapping(pod.get("spec")).get("nodeName"):
+        if no_node := scaleup.refused(events):
+            return f"waiting for a node: {no_node[1]}"
         return "waiting for a node" + (" (nodes are being added)" if scaling_up(events) else "")
     init, main = statuses(pod)
     for entry in init:
@@ -126,7 +128,7 @@ def doing(pod: Object, events: Sequence[Object], logs: Logs) -> str:
 
 def scaling_up(events: Sequence[Object]) -> bool:
     """Whether an autoscaler said that it adds a node for the pod."""
-    return any(event.get("reason") in ("TriggeredScaleUp", "Nominated") for event in events)
+    return any(event.get("reason") in scaleup.ADDING for event in events)
 
 
 def trouble_of(pod: Object, events: Sequence[Object], logs: Logs) -> Trouble | None:
@@ -137,6 +139,8 @@ def trouble_of(pod: Object, events: Sequence[Object], logs: Logs) -> Trouble | N
     if status.get("phase") == "Failed":
         return Trouble(status.get("reason") or "Failed", status.get("message") or "the pod failed")
     scheduled = condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False" and (no_node := scaleup.refused(events)):
+        return Trouble(*no_node, patient=True)
     if scheduled.get("status") == "False" and not scaling_up(events):
         return Trouble(scheduled.get("reason") or "Unschedulable", scheduled.get("message") or "no node", patient=True)
     init, main = statuses(pod)

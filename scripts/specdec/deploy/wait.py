@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from specdec.deploy import pods as pod_states
+from specdec.deploy import scaleup
 from specdec.deploy.cluster import APPS, CORE, Cluster, Object, Unreachable
 from specdec.deploy.pods import State, Trouble
 from specdec.deploy.workloads import LASTING, PodTemplate
@@ -146,7 +147,8 @@ class Waiter:
                 del self._since[key]
             return
         since = self._since.setdefault((state.name, trouble.reason), self.clock())
-        if not trouble.patient or self.clock() - since > PATIENCE:
+        patience = scaleup.PATIENCE if trouble.reason in scaleup.FIXES else PATIENCE
+        if not trouble.patient or self.clock() - since > patience:
             raise failure(state, trouble)
 
     def _too_late(self, states: Sequence[State], seconds: float) -> FoundWrong:
@@ -169,6 +171,7 @@ def failure(state: State, trouble: Trouble) -> FoundWrong:
 
 
 FIXES = {
+    **scaleup.FIXES,
     "Unschedulable": "specdec status shows the nodes; other resources, labels or tolerations in the values",
     "ImagePullBackOff": "check image.repository and tag, and imagePullSecrets",
     "ErrImagePull": "check image.repository and tag, and imagePullSecrets",

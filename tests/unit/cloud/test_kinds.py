@@ -32,6 +32,9 @@ SAID = [
     ("not_found", "googleapi: Error 404: The resource 'projects/p/global/networks/x' was not found, notFound"),
     ("protected", "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed"),
     ("timeout", "timeout while waiting for state to become 'DONE' (last state: 'RUNNING', timeout: 40m0s)"),
+    ("stock_out", "Node scale up in zones us-central1-c associated with this pod failed: GCE out of resources. "
+                  "Pod is at risk of not being scheduled."),
+    ("quota", "Node scale up in zones us-central1-c associated with this pod failed: GCE quota exceeded."),
     # AWS
     ("stock_out", "InsufficientInstanceCapacity: We currently do not have sufficient g5.48xlarge capacity in the "
                   "Availability Zone you requested (us-east-1a)."),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from typing import Any
 
 import pytest
+from specdec.deploy import lock as locks
 from specdec.deploy.cloud.pipeline import STAGES
 
 from .conftest import World
@@ -190,6 +192,16 @@ def test_a_state_locked_by_someone_says_who_since_when_and_how(world: World) -> 
     status, _, said = world.run(options={"unlock": "1784"})
     assert status == 0, said
     assert world.made == EVERYTHING
+
+
+def test_a_lock_of_ones_own_dead_run_says_so(world: World) -> None:
+    me = locks.identity().split(" (")[0]
+    lock = {"ID": "1784", "Who": me, "Created": "2026-12-03 07:38:46", "Operation": "OperationTypeApply"}
+    (world.folder / "lock-gke.json").write_text(json.dumps(lock))
+    status, found, _ = world.run()
+    assert (status, found["code"]) == (2, "SD862")
+    assert "that is you, on this machine" in found["message"]
+    assert "specdec deploy test --unlock 1784" in found["fix"]
 
 
 def test_an_unlock_of_another_lock_changes_nothing(world: World) -> None:

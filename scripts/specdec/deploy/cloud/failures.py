@@ -43,6 +43,15 @@ def explain(
     return error(message, code=kind.code, file=file, fix=fix)
 
 
+def without_nodes(error: FoundWrong, target: Target, offers: Offers) -> FoundWrong:
+    """The error of a rollout that got no machines, with the zones that remain; any other as it is."""
+    kind = kinds.classify(error.message) if error.code in ("pod-failed", "not-ready") else kinds.UNKNOWN
+    if kind.name not in ("stock_out", "quota"):
+        return error
+    fix = "; ".join([*_elsewhere(target, error.message, kind.name, offers), kind.fix])
+    return FoundWrong(error.message, code=kind.code, fix=fix)
+
+
 def _line(one: Diagnostic) -> str:
     where = f"{one.address}: " if one.address else ""
     detail = " ".join(one.detail.split())

@@ -39,7 +39,8 @@ KINDS: tuple[Kind, ...] = (
     _kind(
         "stock_out", "SD863", "the cloud has no such machine left at the moment",
         "another zone, another way to buy (spot, flex_start, a reservation), or later: a quota does not help",
-        r"(?:ZONE|REGION)_RESOURCE_POOL_EXHAUSTED", r"\bRESOURCE_POOL_EXHAUSTED", r"GCE_STOCKOUT|GPU_STOCKOUT",
+        r"(?:ZONE|REGION)_RESOURCE_POOL_EXHAUSTED", r"\bRESOURCE_POOL_EXHAUSTED",
+        r"GCE_STOCKOUT|GPU_STOCKOUT|GCE out of resources",
         r"does not have enough resources available to fulfill", r"insufficient(?:Instance| )?Capacity\b",
         r"InsufficientHostCapacity", r"InsufficientReservedInstanceCapacity", r"UnfulfillableCapacity",
         r"do not have sufficient \S+ capacity", r"currently unavailable in the \S+ zone",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec.deploy import lock
-from specdec.deploy.cloud import agreement, clouds, kubeconfig, price
+from specdec.deploy.cloud import agreement, clouds, failures, kubeconfig, price
 from specdec.deploy.cloud.record import Record
 from specdec.deploy.cloud.roots import Root, refused
 from specdec.deploy.cloud.target import Target, made
@@ -18,7 +18,7 @@ from specdec.deploy.pipeline import Deploy, Options
 from specdec.deploy.problems import PreflightFailed
 from specdec.deploy.progress import Progress
 from specdec.environments import Environment
-from specdec.errors import SpecdecError, unknown
+from specdec.errors import FoundWrong, SpecdecError, unknown
 from specdec.manifests import Manifest, engines, parse
 
 STAGES = ("preflight", "init", "plan", "guard", "price", "apply", "kubeconfig", "platform", "chart")
@@ -80,7 +80,7 @@ class CloudDeploy:
             if self._runs("chart"):
                 env, file = self._cluster()
                 with self.record.stage("chart", ""):
-                    self.result |= self.chart(env, file, self.chart_options, self.progress)
+                    self._chart(env, file)
             return self._end()
 
     def state(self) -> str:
@@ -242,6 +242,12 @@ class CloudDeploy:
                 return
             root.apply()
             self.progress.note("operator and add-ons are there")
+
+    def _chart(self, env: Environment, file: Path) -> None:
+        try:
+            self.result |= self.chart(env, file, self.chart_options, self.progress)
+        except FoundWrong as error:
+            raise failures.without_nodes(error, self.target, self.cloud.offers) from None
 
     def _plan_platform(self, cluster: Root) -> None:
         """The platform can be planned where its cluster exists, and answers."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +142,22 @@ def test_a_name_that_looks_misspelt_is_pointed_out(capsys: pytest.CaptureFixture
     assert answers_of.likely_misspelt("stagin") == "staging"
     assert answers_of.likely_misspelt("prod-west") is None
     assert answers_of.likely_misspelt("prod2") is None
+
+
+def test_a_person_is_asked_and_may_answer_with_enter(folder: Path) -> None:
+    """On a terminal: every question with its default; one answer is given, the others are taken as proposed."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "specdec", "init", "team-b"],
+        stdin=follower, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "SPECDEC_ENVIRONMENTS": str(folder), "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    os.write(leader, b"gke\n\nspot\n\n\n\n\n")
+    output, _ = process.communicate(timeout=120)
+    os.close(leader)
+    os.close(follower)
+    assert process.returncode == 0, output
+    for question in ("Cloud", "GPU", "How the machines are bought", "Region", "Project", "Target model", "Speculation"):
+        assert f"{question}" in output
+    assert "fits: KV cache" in output
+    assert 'provisioning    = "spot"' in (folder / "team-b/terraform.tfvars").read_text()

@@ -22,7 +22,7 @@ class EngineWorkload:
     """One vLLM engine container in one workload.
 
     path            where its pod's spec stands in the manifest; `container_path` where the container does
-    engine_version  from our annotation or label, else the image's tag; None when neither says
+    engine_version  from our annotation or label, else the tag of an image called vLLM; None when neither says
     runner          "v0", "v1" or "v2"
     env             literal values; None where the value comes from elsewhere (Secret, field)
     gpus            what the container asks for, of any vendor
@@ -89,10 +89,11 @@ def pod_specs(manifest: Manifest) -> Iterator[tuple[Path, dict[str, Any]]]:
 def pod_metadata(manifest: Manifest, path: Path) -> dict[str, Any]:
     """Labels and annotations that the pods of the specification at that path get."""
     template = mapping(manifest.get((*path[:-1], "metadata"))) if path[-1] == "spec" and len(path) > 1 else {}
-    if manifest.kind == "InferenceService":
-        # A predictor holds them beside the containers.
-        predictor = mapping(manifest.get(path))
-        template = {key: predictor[key] for key in ("labels", "annotations") if key in predictor}
+    beside = {"InferenceService": path, "LLMInferenceService": ("spec",)}.get(manifest.kind)
+    if beside:
+        # KServe's objects hold them beside the containers, or beside the template.
+        holder = mapping(manifest.get(beside))
+        template = {key: holder[key] for key in ("labels", "annotations") if key in holder}
     return template or mapping(manifest.data.get("metadata"))
 
 
@@ -180,7 +181,7 @@ def _workload(
     told = {**manifest.labels, **mapping(metadata.get("labels")), **manifest.annotations}
     told |= mapping(metadata.get("annotations"))
     image = str(container.get("image") or "")
-    version = engine_version or told.get(ANNOTATION + "engine-version") or facts.version_of_tag(image_tag(image) or "")
+    version = engine_version or told.get(ANNOTATION + "engine-version") or version_of_image(image)
     version = str(version) if version else None
     env, args, accelerator = environment(container), engine_args.parse(argv, version), _accelerator(spec, told)
     method = args.speculative.method if args.speculative else None
@@ -203,6 +204,11 @@ def _workload(
         replicas=_replicas(manifest),
         accelerator=accelerator,
     )
+
+
+def version_of_image(image: str) -> str | None:
+    """vLLM's version by the image's tag; None where it is not called vLLM: another project's tags count its own."""
+    return facts.version_of_tag(image_tag(image) or "") if "vllm" in image.lower() else None
 
 
 def image_tag(image: str) -> str | None:

@@ -39,6 +39,7 @@ def all_rules() -> dict[str, Rule]:
         storage,
         traffic,
         values,
+        variables,
     )
 
     return dict(sorted(RULES.items()))

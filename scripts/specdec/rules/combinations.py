@@ -11,7 +11,8 @@ from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
 from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.speculation import CONFIG, example, place, speculation
-from specdec.rules.values import number, variable_path
+from specdec.rules.values import number
+from specdec.rules.variables import variable_path
 from specdec.rules.versions import limit
 
 K_OF_PARALLEL = ("dflash", "dspark")

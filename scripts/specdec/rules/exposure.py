@@ -8,7 +8,7 @@ from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
 from specdec.rules.model import Edit, Problem, Severity, World, each_engine, rule
 from specdec.rules.security import POD_SECURITY
-from specdec.rules.values import variable_path
+from specdec.rules.variables import variable_path
 
 SECURITY = "https://docs.vllm.ai/en/latest/usage/security.html"
 

@@ -163,7 +163,7 @@ containers:
 )
 @each_engine
 def gpus_behind_the_scheduler(engine: EngineWorkload) -> Iterator[Problem]:
-    from specdec.rules.values import variable_path
+    from specdec.rules.variables import variable_path
 
     value = engine.env.get("NVIDIA_VISIBLE_DEVICES")
     if value and value not in ("none", "void"):

@@ -1,16 +1,14 @@
-"""SD107 to SD109, SD130 to SD133: values of single arguments and variables that the engine refuses or overlooks."""
+"""SD107 to SD109, SD130, SD132 and SD133: values of single arguments that the engine refuses or overlooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specdec import facts
 from specdec.engine_args import ONE_VALUE, length
-from specdec.errors import SpecdecError, nearest
+from specdec.errors import nearest
 from specdec.manifests import EngineWorkload
-from specdec.objects import Path
 from specdec.rules.changes import set_value
-from specdec.rules.model import REMOVED, Edit, Problem, Severity, each_engine, rule
+from specdec.rules.model import Problem, Severity, each_engine, rule
 
 ARG_UTILS = "vllm/engine/arg_utils.py"
 COUNTS = (
@@ -167,56 +165,6 @@ def no_such_type(engine: EngineWorkload) -> Iterator[Problem]:
         yield Problem(
             engine.manifest, path, f"--quantization {value}: there is no such format", f"did you mean {guess}?"
         )
-
-
-# Variable -> (first version that reads it, first that no longer does, what does it instead).
-VARIABLES: dict[str, tuple[str, str | None, str]] = {
-    "VLLM_USE_V1": ("0.6.4", "0.12.0", "take it away: there is one engine"),
-    "VLLM_ATTENTION_BACKEND": ("0.6.3", "0.15.0", "--attention-backend with the same name"),
-    "VLLM_FLASH_ATTN_VERSION": ("0.7.0", "0.15.0", "--attention-config.flash_attn_version"),
-    "VLLM_TORCH_PROFILER_DIR": ("0.6.3", "0.18.0", "--profiler-config"),
-    "VLLM_USE_V2_MODEL_RUNNER": ("0.12.0", None, "take it away"),
-}
-
-
-@rule(
-    "SD131",
-    "variable-without-effect",
-    Severity.warning,
-    reason="The engine reads its variables by name and says nothing of those that it does not know. One that its "
-    "version no longer reads, or does not read yet, changes nothing while everyone believes that it does.",
-    fix="the argument that took its place",
-    source="vllm/envs.py of the versions on both sides; aws/sagemaker-python-sdk#6143",
-    bad="""
-containers:
-  - env: [{name: VLLM_ATTENTION_BACKEND, value: FLASH_ATTN}]
-""",
-    good="""
-containers:
-  - args: [/models/target, --shutdown-timeout=60, --attention-backend=FLASH_ATTN]
-""",
-)
-@each_engine
-def variable_without_effect(engine: EngineWorkload) -> Iterator[Problem]:
-    try:
-        version = facts.version_key(engine.engine_version or "")
-    except SpecdecError:
-        return
-    for name in engine.env.keys() & VARIABLES.keys():
-        first, gone, instead = VARIABLES[name]
-        if version < facts.version_key(first) or (gone and version >= facts.version_key(gone)):
-            message = f"vLLM {engine.engine_version} does not read {name}"
-            path = variable_path(engine, name)
-            edits = (Edit(path, REMOVED),) if instead.startswith("take it away") and isinstance(path[-1], int) else ()
-            yield Problem(engine.manifest, path, message, instead, edits)
-
-
-def variable_path(engine: EngineWorkload, name: str) -> Path:
-    """Where that variable of the container stands."""
-    for index, variable in enumerate(engine.container.get("env") or []):
-        if isinstance(variable, dict) and variable.get("name") == name:
-            return (*engine.container_path, "env", index)
-    return (*engine.container_path, "env")
 
 
 @rule(

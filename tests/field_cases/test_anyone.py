@@ -1,0 +1,209 @@
+"""Manifests in the forms of other projects: the same rules hold for each, at the line where it stands."""
+
+from __future__ import annotations
+
+import pytest
+from specdec.manifests import engines, parse
+
+from .helpers import finds, found, passes
+
+BROKEN = '{"method": "ngram", "num_speculative_tokens": 0}'
+SOUND = '{"method": "ngram", "num_speculative_tokens": 3}'
+
+# A chart that writes the command into one list, with the shell's quotes gone and its own Service named vllm.
+STACK = """
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: stack-chat-deployment-vllm
+  labels: {model: chat}
+spec:
+  replicas: 1
+  strategy: {type: Recreate}
+  selector: {matchLabels: {model: chat}}
+  template:
+    metadata: {labels: {model: chat}}
+    spec:
+      containers:
+        - name: vllm
+          image: "vllm/vllm-openai:v0.32.0"
+          command:
+            - "vllm"
+            - "serve"
+            - "/data/chat"
+            - "--host"
+            - "0.0.0.0"
+            - "--port"
+            - "8000"
+            - "--speculative-config"
+            - 'CONFIG'
+          env:
+            - {name: HF_HOME, value: /data}
+          resources: {limits: {nvidia.com/gpu: "1", memory: 64Gi}}
+          readinessProbe: {httpGet: {path: /health, port: 8000}}
+"""
+
+# A model service whose container is started by a shell.
+SERVICE = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ms-decode}
+spec:
+  replicas: 1
+  strategy: {type: Recreate}
+  template:
+    metadata: {labels: {llm-d.ai/role: decode}}
+    spec:
+      containers:
+        - name: vllm
+          image: ghcr.io/llm-d/llm-d:v0.4.0
+          command: ["/bin/sh", "-c"]
+          args:
+            - |
+              export HF_HOME=/models
+              exec vllm serve /models/chat \\
+                --port 8200 \\
+                --speculative-config 'CONFIG'
+          resources: {limits: {nvidia.com/gpu: "1", memory: 64Gi}}
+          readinessProbe: {httpGet: {path: /health, port: 8200}}
+"""
+
+INFERENCE_SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: chat}
+spec:
+  predictor:
+    minReplicas: 1
+    model:
+      modelFormat: {name: huggingface}
+      image: vllm/vllm-openai:v0.32.0
+      args:
+        - --model=/mnt/models
+        - --speculative-config=CONFIG
+      resources: {limits: {nvidia.com/gpu: "1", memory: 64Gi}}
+"""
+
+LLM_INFERENCE_SERVICE = """
+apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceService
+metadata: {name: chat}
+spec:
+  model: {uri: "hf://org/chat", name: chat}
+  template:
+    containers:
+      - name: main
+        image: vllm/vllm-openai:v0.32.0
+        command: [vllm, serve, /mnt/models]
+        args:
+          - --speculative-config
+          - 'CONFIG'
+        resources: {limits: {nvidia.com/gpu: "1", memory: 64Gi}}
+"""
+
+LEADER_WORKER_SET = """
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: chat}
+spec:
+  replicas: 1
+  leaderWorkerTemplate:
+    size: 2
+    leaderTemplate:
+      metadata: {labels: {role: leader}}
+      spec:
+        containers:
+          - name: leader
+            image: vllm/vllm-openai:v0.32.0
+            command: [bash, -c]
+            args:
+              - "bash /vllm-workspace/multi-node-serving.sh leader --ray_cluster_size=2;
+                exec python3 -m vllm.entrypoints.openai.api_server --model /models/chat --port 8080
+                --speculative-config 'CONFIG'"
+            resources: {limits: {nvidia.com/gpu: "8", memory: 64Gi}}
+            readinessProbe: {tcpSocket: {port: 8080}}
+            volumeMounts: [{name: shm, mountPath: /dev/shm}]
+        volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 16Gi}}]
+    workerTemplate:
+      spec:
+        containers:
+          - name: worker
+            image: vllm/vllm-openai:v0.32.0
+            command: [bash, -c, "bash /vllm-workspace/multi-node-serving.sh worker"]
+"""
+
+FORMS = {
+    "a stack's chart": STACK,
+    "a model service with a shell": SERVICE,
+    "KServe's InferenceService": INFERENCE_SERVICE,
+    "KServe's LLMInferenceService": LLM_INFERENCE_SERVICE,
+    "LeaderWorkerSet": LEADER_WORKER_SET,
+}
+
+
+SERVING = """---
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}}}
+spec: {{selector: {{{selector}}}, ports: [{{port: {port}}}]}}
+"""
+
+
+def quoted(text: str, config: str) -> str:
+    """The form with that speculative config: inside a YAML string with double quotes they are escaped."""
+    inside = text is LEADER_WORKER_SET
+    if text is INFERENCE_SERVICE:
+        return text.replace("--speculative-config=CONFIG", f"'--speculative-config={config}'")
+    return text.replace("CONFIG", config.replace('"', '\\"') if inside else config)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+class TestEachForm:
+    def test_the_engine_in_it_is_found(self, form: str) -> None:
+        (engine,) = engines(parse(quoted(form, SOUND)))
+        assert engine.args.speculative
+        assert engine.args.speculative.num_speculative_tokens == 3
+        assert engine.args.errors == []
+
+    def test_a_wrong_argument_is_found_in_it_and_the_right_one_passes(self, form: str) -> None:
+        finding = finds(quoted(form, BROKEN), "SD110", "num_speculative_tokens is 0")
+        line = quoted(form, BROKEN).splitlines()[finding.line - 1]
+        near = "".join(quoted(form, BROKEN).splitlines()[finding.line - 2 : finding.line + 4])
+        assert "speculative-config" in near, line
+        assert not found(quoted(form, SOUND), "SD110")
+
+    def test_items_of_a_list_are_read_alike(self, form: str) -> None:
+        body = "\n".join(f"    {line}" for line in quoted(form, BROKEN).strip("\n").splitlines())
+        listed = f"apiVersion: v1\nkind: List\nitems:\n  -{body[3:]}\n"
+        finds(listed, "SD110", "num_speculative_tokens is 0")
+
+
+class TestWhatTheseFormsGetWrong:
+    def test_a_service_called_vllm_beside_the_stack(self) -> None:
+        service = SERVING.format(name="vllm", selector="model: chat", port=8000)
+        finds(quoted(STACK, SOUND) + service, "SD427", "the Service vllm sets VLLM_PORT")
+        passes(quoted(STACK, SOUND) + service.replace("name: vllm", "name: chat"), "SD427")
+
+    def test_a_service_on_the_port_that_the_shell_names(self) -> None:
+        def on(port: int) -> str:
+            return quoted(SERVICE, SOUND) + SERVING.format(name="ms", selector="llm-d.ai/role: decode", port=port)
+
+        finds(on(8000), "SD507", "listens on 8200", "sends to 8000")
+        passes(on(8200), "SD507")
+
+    def test_an_image_of_another_version_scheme_decides_nothing(self) -> None:
+        # llm-d's own v0.4.0 is no version of vLLM; the option says which one it holds.
+        flag = quoted(SERVICE, SOUND).replace("--port 8200", "--port 8200 --shutdown-timeout 60")
+        assert not [f for f in found(flag, version="0.32.0") if f.code == "SD101"]
+        assert [f for f in found(flag, version="0.16.0") if f.code == "SD101"]
+
+    def test_a_leader_with_a_probe_of_the_port_alone(self) -> None:
+        leader = quoted(LEADER_WORKER_SET, SOUND).replace("readinessProbe", "livenessProbe")
+        finds(leader, "SD404", "asks the port")
+
+    def test_the_environment_of_the_engine(self) -> None:
+        legacy = quoted(STACK, SOUND).replace("{name: HF_HOME, value: /data}", '{name: VLLM_USE_V1, value: "0"}')
+        finds(legacy, "SD131", "does not read VLLM_USE_V1", "before 0.11.1")
+        typo = quoted(STACK, SOUND).replace("{name: HF_HOME, value: /data}", "{name: VLLM_CACHE_ROOTS, value: /data}")
+        finds(typo, "SD134", "did you mean VLLM_CACHE_ROOT?")
+        passes(quoted(STACK, SOUND), "SD134")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from specdec.engine_check.run import check
+from specdec.engine_check.verdict import Verdict
 
 from .conftest import ENVIRONMENTS, ROOT, SCENARIOS
 
@@ -81,3 +84,13 @@ def test_it_understands_the_cpu_pair(engine):
     assert parsed["enforce_eager"] is True
     assert parsed["speculative_config"]["model"] == "/models/draft"
     assert engine["parsed"]["local/speculative-baseline"]["speculative_config"] is None
+
+
+def test_it_accepts_and_refuses_what_we_do():
+    """About 180 cases: each method, each typed value, limits, bad values. `make engines-check` asks other versions."""
+    judged = check("0.32.0", PYTHON)
+    counts = Counter(each.verdict for each in judged)
+    print(f"vLLM 0.32.0, {len(judged)} cases:", ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
+    assert [(each.name, each.why) for each in judged if each.verdict is Verdict.differ] == []
+    assert counts[Verdict.both_take] >= 80
+    assert counts[Verdict.both_refuse] >= 40

@@ -111,6 +111,10 @@ engines-check: ## Ask vLLM VERSION itself what the chart was asked: exit 1 where
 	@$(if $(VERSION),,$(error VERSION is not set: make engines-check VERSION=0.28.0))$(SETUP) --quiet python tools uv
 	@python -m specdec.engine_check $(VERSION) --build .tools/engines/$(VERSION)
 
+docs: ## Renew the pages of the rules in docs/rules
+	@$(SETUP) python
+	@$(SPECDEC) rules --write docs/rules
+
 lock: ## Renew the hashed requirements from their .in files
 	@$(SETUP) uv
 	@scripts/setup/lock

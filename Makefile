@@ -16,6 +16,8 @@ SPECDEC := specdec
 PLANS = $(wildcard environments/$(ENV)/.specdec/plans/*.json)
 # What a deployment to an environment needs on this machine: the local one builds its own cluster and images.
 NEEDS := python tools $(if $(filter local,$(ENV)),$(if $(KUBECONTEXT),,cluster) engine)
+# An environment with variables for Terraform makes its cluster itself, unless one is named.
+CLOUD := $(if $(KUBECONTEXT),,$(if $(wildcard environments/$(ENV)/terraform.tfvars),terraform))
 
 .PHONY: help setup lint test e2e golden docs lock clean engines engines-check
 .PHONY: deploy plan validate render diff smoke status destroy
@@ -31,7 +33,7 @@ setup: ## Install what everything else needs, into .venv and .tools (safe to rep
 
 ##@ An environment
 deploy: ## Deploy ENV and show that it works: `make deploy ENV=local` needs nothing but this checkout
-	@$(SETUP) $(NEEDS)
+	@$(SETUP) $(NEEDS) $(CLOUD)
 	@$(SPECDEC) deploy $(ENV) $(ARGS)
 
 plan: ## Say before any GPU is bought whether ENV's models fit, how fast they will be and which K to use
@@ -55,7 +57,7 @@ status: ## Show what runs in ENV
 	@$(SPECDEC) status $(ENV) $(ARGS)
 
 destroy: ## Take ENV down
-	@$(SETUP) python tools
+	@$(SETUP) python tools $(CLOUD)
 	@$(SPECDEC) destroy $(ENV) $(ARGS)
 
 init: ## Make a new ENV from a few answers, and plan it: make init ENV=team-a

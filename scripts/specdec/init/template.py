@@ -55,6 +55,7 @@ def values(answers: Answers, choice: Choice) -> str:
         "  resources:",
         f'    requests: {{cpu: "{choice.cpus}", memory: {choice.memory_gib}Gi}}',
         f"    limits: {{memory: {round(choice.memory_gib * 1.3)}Gi}}",
+        *_selector(answers),
         "speculative:",
     ]
     if answers.method == NONE:
@@ -85,6 +86,14 @@ def values(answers: Answers, choice: Choice) -> str:
             "  marginSeconds: 4",
         ]
     return "\n".join([*lines, ""])
+
+
+def _selector(answers: Answers) -> list[str]:
+    """Nodes bought in that way and no other: the chart's alert on a node's end, for one, looks at this."""
+    label = {"spot": "gke-spot", "flex_start": "gke-flex-start", "queued": "gke-flex-start"}.get(answers.provisioning)
+    if answers.cloud != "gke" or label is None:
+        return []
+    return ["  nodeSelector:", f'    cloud.google.com/{label}: "true"']
 
 
 def tfvars(answers: Answers, choice: Choice) -> str:

@@ -70,6 +70,7 @@ def error(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]
             ),
         ),
         ("plain", ("--accelerator", "l4", "--method", "none", "--quantization", "fp8")),
+        ("flex", (*EIGHT_B, "--provisioning", "flex_start")),
     ],
 )
 def test_a_new_environment_plans_validates_and_fits_its_pools(

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,7 +252,7 @@ def test_a_plan_that_the_guard_refuses_is_not_applied(world: World) -> None:
               "change": {"actions": ["delete", "create"], "before": pool, "after": pool}}  # fmt: skip
     world.script(changes=[change])
     status, found, _ = world.run()
-    assert (status, found["code"]) == (2, "SD866")
+    assert (status, found["code"]) == (1, "SD866")
     assert "SD801" in found["message"]
     assert world.made == EVERYTHING
 
@@ -263,6 +264,17 @@ def test_pools_and_values_that_disagree_stop_before_terraform(world: World) -> N
     assert (status, found["code"]) == (2, "preflight")
     assert "wants l4, and the pools have l4: a100-80gb (a2-ultragpu-1g)" in found["message"]
     assert [line for line in world.journal if "version" not in line] == []
+
+
+def test_a_token_helper_that_is_missing_is_said_before_a_cluster_is_paid_for(world: World, tmp_path: Path) -> None:
+    (tmp_path / "bin" / "gke-gcloud-auth-plugin").unlink()
+    world.settings["PATH"] = str(tmp_path / "bin")
+    status, found, _ = world.run()
+    assert (status, found["code"]) == (2, "preflight")
+    assert "gcloud components install gke-gcloud-auth-plugin" in found["message"]
+    assert world.made == []
+    status, _, said = world.run(options={"plan_only": True})
+    assert status == 0, said
 
 
 def test_an_old_terraform_is_refused(world: World) -> None:

@@ -17,13 +17,19 @@ PLUGINS = {
 }
 
 
+def check(cloud: str) -> None:
+    """Raises SpecdecError (SD853) where what fetches the cluster's tokens is missing: better before it is paid for."""
+    command, fix = PLUGINS[cloud]
+    if shutil.which(command) is None:
+        raise SpecdecError(f"{command} is not on PATH: it fetches the cluster's tokens", code="SD853", fix=fix)
+
+
 def write(folder: Path, environment: str, cluster: dict[str, Any]) -> tuple[Path, str]:
     """The file and its context. `cluster`: the root's output "platform". Raises SpecdecError without a token helper."""
     import yaml
 
-    command, fix = PLUGINS[cluster["cloud"]]
-    if shutil.which(command) is None:
-        raise SpecdecError(f"{command} is not on PATH: it fetches the cluster's tokens", code="SD853", fix=fix)
+    check(cluster["cloud"])
+    command, _ = PLUGINS[cluster["cloud"]]
     name = f"specdec-{environment}"
     arguments = []
     if cluster["cloud"] == "eks":

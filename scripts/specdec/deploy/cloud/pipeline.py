@@ -15,7 +15,7 @@ from specdec.deploy.cloud.record import Record
 from specdec.deploy.cloud.roots import Root, refused
 from specdec.deploy.cloud.target import Target, made
 from specdec.deploy.pipeline import Deploy, Options
-from specdec.deploy.problems import PreflightFailed
+from specdec.deploy.problems import PreflightFailed, error
 from specdec.deploy.progress import Progress
 from specdec.environments import Environment
 from specdec.errors import FoundWrong, SpecdecError, unknown
@@ -162,6 +162,11 @@ class CloudDeploy:
         text = helm.render(env.values, self.chart_options.set_values, env.release, env.namespace)
         self.manifests = parse(text, f"{env.name} (rendered)")
         problems = agreement.check(self.target, self.manifests)
+        if not self.options.plan_only:
+            try:
+                kubeconfig.check(self.target.cloud)
+            except SpecdecError as missing:
+                problems.append(error(missing.code, "this machine", missing.message, missing.fix))
         problems += self.cloud.check(self.progress.note)
         errors = [problem for problem in problems if problem.level == "error"]
         for problem in problems:
@@ -246,8 +251,8 @@ class CloudDeploy:
     def _chart(self, env: Environment, file: Path) -> None:
         try:
             self.result |= self.chart(env, file, self.chart_options, self.progress)
-        except FoundWrong as error:
-            raise failures.without_nodes(error, self.target, self.cloud.offers) from None
+        except FoundWrong as failed:
+            raise failures.without_nodes(failed, self.target, self.cloud.offers) from None
 
     def _plan_platform(self, cluster: Root) -> None:
         """The platform can be planned where its cluster exists, and answers."""
@@ -260,8 +265,8 @@ class CloudDeploy:
                 root.init()
                 root.plan()
                 self.progress.note(str(root.changes))
-        except SpecdecError as error:
-            self.progress.warn(f"the platform is not planned: {error.message}")
+        except SpecdecError as failed:
+            self.progress.warn(f"the platform is not planned: {failed.message}")
             return
         self._guard(root)
         self.result["platform_plan"] = root.changes.as_dict()

@@ -13,7 +13,7 @@ from specdec.deploy.cloud.failures import Offers, explain
 from specdec.deploy.cloud.target import Target, made
 from specdec.deploy.cloud.terraform import Failed, Terraform
 from specdec.deploy.progress import Progress
-from specdec.errors import SpecdecError
+from specdec.errors import FoundWrong
 
 if TYPE_CHECKING:
     from specdec.rules.model import Finding
@@ -118,11 +118,11 @@ class Root:
             raise explain(failed, self.target, self.name) from None
 
 
-def refused(findings: Iterable[Finding]) -> SpecdecError:
+def refused(findings: Iterable[Finding]) -> FoundWrong:
     """The guard's errors, all at once."""
     errors = [finding for finding in findings if finding.severity == "error"]
     lines = "\n".join(f"  - {one.code} {one.resource}: {one.message} (fix: {one.fix})" for one in errors)
-    return SpecdecError(
+    return FoundWrong(
         f"the plan is refused; nothing was applied\n{lines}",
         code="SD866",
         fix="change what causes it; what is meant so: --allow CODE",

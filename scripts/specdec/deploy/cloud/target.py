@@ -128,8 +128,12 @@ class Target:
 
 def made(folder: Path) -> Path:
     """The folder, there, closed to others and unknown to git: plans may hold what is nobody else's business."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not ignore.exists():
+            ignore.write_text("*\n")
+    except OSError as error:
+        fix = "set SPECDEC_STATE to a folder that may be written"
+        raise SpecdecError(f"cannot be written: {error}", code="SD872", file=str(folder), fix=fix) from None
     return folder

@@ -210,14 +210,12 @@ def arm(cluster: Cluster, name: str, engine: targets.Engine) -> measure.Arm:
 
 
 def smoke_targets(cluster: Cluster, release: targets.Release) -> list[smoke.Target]:
-    """Whom to test: the router, as clients see it, and each engine that it does not stand for."""
-    first = release.engines[0]
-    if release.router is None:
-        return [smoke_target(cluster, [engine], engine.service, engine.port) for engine in release.engines]
-    behind = [engine for engine in release.engines if engine.model == first.model]
-    others = [engine for engine in release.engines if engine not in behind]
+    """Whom to test: each router, as clients see it, and each engine that none stands for."""
+    routed = [(router, router.behind(release.engines)) for router in release.routers]
+    reached = {engine.name for _, behind in routed for engine in behind}
+    others = [engine for engine in release.engines if engine.name not in reached]
     return [
-        smoke_target(cluster, behind, *release.router),
+        *(smoke_target(cluster, behind, router.service, router.port) for router, behind in routed if behind),
         *(smoke_target(cluster, [engine], engine.service, engine.port) for engine in others),
     ]
 

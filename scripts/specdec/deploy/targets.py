@@ -1,4 +1,4 @@
-"""Whom to ask in a release: its router, its engines, their pods' counters; found in the manifests themselves."""
+"""Whom to ask in a release: its routers, its engines, their pods' counters; found in the manifests themselves."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from specdec.deploy.cluster import Cluster
 from specdec.deploy.endpoint import EndpointError
 from specdec.deploy.metrics import Counters, parse
 from specdec.errors import SpecdecError
-from specdec.manifests import EngineWorkload, Manifest, engines, mapping, sequence
+from specdec.manifests import ANNOTATION, EngineWorkload, Manifest, engines, mapping, sequence
 
 COMPONENT = "app.kubernetes.io/component"
+# Labels of the chart: the router's entry, and on an engine's pods the entry that leads to them, or "true".
+ENTRY, ROUTED = ANNOTATION + "router", ANNOTATION + "routed"
 BASELINE = "-baseline"
+# The Service that KServe makes for an object, and its port.
+KSERVE = {"InferenceService": ("{}-predictor", 80), "LLMInferenceService": ("{}-kserve-workload-svc", 8000)}
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,33 @@ class Engine:
 
 
 @dataclass(frozen=True)
+class Router:
+    """The Service of a router, and the entry whose engines it finds; empty for one router in front of all."""
+
+    service: str
+    port: int
+    entry: str = ""
+
+    def behind(self, engines: Sequence[Engine]) -> list[Engine]:
+        """The engines that it leads to: those whose pods name it; where none names any, those of the first's model."""
+        told = {engine.name: _label(engine, ROUTED) for engine in engines}
+        if not any(told.values()):
+            return [engine for engine in engines if engine.model == engines[0].model]
+        return [engine for engine in engines if told[engine.name] == (self.entry or "true")]
+
+
+@dataclass(frozen=True)
 class Release:
     """What stands in a release's manifests, for those who talk to it. `baselines` by the name of their engine."""
 
     engines: list[Engine]
     baselines: dict[str, Engine]
-    router: tuple[str, int] | None
+    routers: list[Router]
+
+    @property
+    def router(self) -> tuple[str, int] | None:
+        """Service and port of the first router."""
+        return (self.routers[0].service, self.routers[0].port) if self.routers else None
 
     @property
     def pair(self) -> tuple[Engine, Engine] | None:
@@ -78,9 +103,17 @@ def of(manifests: Sequence[Manifest]) -> Release:
     serving = [engine for engine in found if engine not in baselines.values()]
     if not serving:
         raise SpecdecError("the manifests hold no vLLM engine", code="no-engine", fix="look at specdec render")
-    routers = (service for service in services if service.labels.get(COMPONENT) == "router" and not _headless(service))
-    router = next(((service.name, _port(service)[0]) for service in routers), None)
-    return Release(serving, baselines, router)
+    routers = [
+        Router(service.name, _port(service)[0], str(service.labels.get(ENTRY) or ""))
+        for service in services
+        if service.labels.get(COMPONENT) == "router" and not _headless(service)
+    ]
+    return Release(serving, baselines, routers)
+
+
+def _label(engine: Engine, key: str) -> str | None:
+    value = mapping(engine.workload.pod_metadata.get("labels")).get(key)
+    return None if value is None else str(value)
 
 
 def _headless(service: Manifest) -> bool:
@@ -101,6 +134,11 @@ def _engine(workload: EngineWorkload, services: Iterable[Manifest]) -> Engine:
         if selector and selector.items() <= labels.items() and not _headless(service):
             port, target = _port(service)
             return Engine(workload, service.name, port, _pod_port(workload, target), selector)
+    if workload.manifest.kind in KSERVE:
+        name, port = KSERVE[workload.manifest.kind]
+        keys = ("app.kubernetes.io/instance", COMPONENT, ANNOTATION + "engine")
+        own = {key: str(labels[key]) for key in keys if key in labels}
+        return Engine(workload, name.format(workload.manifest.name), port, _pod_port(workload, "http"), own)
     raise SpecdecError(f"no Service leads to engine {workload.name}", code="no-service",
                        fix="a Service whose selector matches its pods' labels")  # fmt: skip
 

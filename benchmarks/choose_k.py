@@ -4,7 +4,7 @@
     FILE]
     python benchmarks/choose_k.py --recorded FILE
 
-Each K is an engine of its own; runs are interleaved over `--repeats` and the median counts. Acceptance by position is
+Each K is an engine of its own that answers every prompt `--repeats` times; the median counts. Acceptance by position is
 read from the engine's own counters. The choice is made from the time without speculation and at one K, and acceptance
 there.
 """

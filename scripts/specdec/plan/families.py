@@ -31,6 +31,8 @@ FAMILY: dict[str, dict[str, Any]] = {
     "glm4v_moe_text": {"head_dim": 128},
     "deepseek_v2": MLA,
     "deepseek_v3": MLA,
+    "deepseek_v32": MLA | {"index_n_heads": 64, "index_head_dim": 128},
+    "glm_moe_dsa": {"index_n_heads": 32, "index_head_dim": 128},
     "gpt_bigcode": {"num_key_value_heads": 1},
     "chatglm": {"num_key_value_heads": 2},
     "recurrent_gemma": {"sliding_window": 2048},

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from specdec.manifests import EngineWorkload
 
 # What only says that nothing can be said: a model, an accelerator or a version that nobody named.
-SILENT = {"unknown-model", "bad-model-config", "unknown-accelerator", "version-unknown", "no-model", "bad-arguments"}
+SILENT = {
+    "unknown-model",
+    "bad-model-config",
+    "unknown-accelerator",
+    "unknown-method",
+    "unknown-kv-dtype",
+    "version-unknown",
+    "no-model",
+    "bad-arguments",
+}
 GPU_ASSUMED = "SD331"
 
 

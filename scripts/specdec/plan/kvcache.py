@@ -35,11 +35,16 @@ class CacheLayers:
 def cache_layers(setup: Setup, rank: int = 0) -> Iterator[CacheLayers]:
     """Every group of equal layers that has a KV cache on this rank."""
     for group in setup.target.kv:
-        yield CacheLayers(group, math.ceil(group.kv_numbers(setup.tp) * setup.kv_bytes))
+        yield CacheLayers(group, token_bytes(group, setup.tp, setup.kv_bytes))
     spec = setup.speculation
     if spec and spec.draft and (tp := draft_tp(setup)) > rank:
         for group in spec.draft.kv:
-            yield CacheLayers(group, math.ceil(group.kv_numbers(tp) * setup.draft_kv_bytes), draft=True)
+            yield CacheLayers(group, token_bytes(group, tp, setup.draft_kv_bytes), draft=True)
+
+
+def token_bytes(group: Layers, tp: int, number: float) -> int:
+    """Bytes of one token in one layer on one rank."""
+    return math.ceil(group.kv_numbers(tp) * number) + group.extra_bytes
 
 
 def draft_tp(setup: Setup) -> int:

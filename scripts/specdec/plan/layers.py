@@ -222,6 +222,9 @@ def cached(config: Config, kind: Kind, shape: Shape | None) -> Layers:
     if kind == "linear" or shape is None:
         state = state_of(config)
         return Layers(1, "linear", state_params=(state.conv, state.recurrent), state_bytes=state_bytes(config))
+    if kind == "mla" and (index := config.get("index_head_dim")):
+        # A sparse indexer keeps one key of 8 bits with its scale for every token.
+        return Layers(1, kind, 1, shape.key_dim, 0, extra_bytes=index + 4)
     window = None
     if kind == "window":
         window = config.number("sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size")

@@ -19,6 +19,7 @@ class Layers:
     window                        tokens that a window layer looks back, None for the others
     state_params                  numbers of state that a linear layer keeps for a sequence, whole model: (conv,
                                 recurrent)
+    extra_bytes                   of one token in one layer, whatever the cache's format (the keys of a sparse indexer)
     state_bytes                   bytes of one of the recurrent numbers; the others have the model's dtype
     """
 
@@ -30,6 +31,7 @@ class Layers:
     window: int | None = None
     state_params: tuple[int, int] = (0, 0)
     state_bytes: int = 2
+    extra_bytes: int = 0
 
     def kv_numbers(self, tp: int) -> int:
         """Cached numbers of one token in one layer on one rank. Heads are copied, never split below one."""

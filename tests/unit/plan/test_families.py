@@ -180,6 +180,11 @@ def test_the_cache_of_a_hybrid_model(name: str, kv_bytes: int) -> None:
     assert kvcache.bytes_per_token(setup) == kv_bytes
 
 
+def test_a_sparse_indexer_keeps_a_key_beside_the_latent() -> None:
+    setup = build(catalogue.load("deepseek-ai/DeepSeek-V3.2"), H100, version="0.24.0", runner="v1", max_model_len=8192)
+    assert kvcache.bytes_per_token(setup) == 61 * (576 * 2 + 128 + 4)
+
+
 def test_a_state_layer_keeps_its_state_once_a_sequence() -> None:
     model = parse("nvidia/NVIDIA-Nemotron-Nano-9B-v2", REAL["nvidia/NVIDIA-Nemotron-Nano-9B-v2"][0])
     conv, recurrent = next(g.state_params for g in model.kv if g.kind == "linear")

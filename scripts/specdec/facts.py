@@ -100,6 +100,7 @@ Version = tuple[int, ...]
 _RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:\.?(?:post|rc|dev)\d+)?(?=$|[^\w.])", re.ASCII)
 
 
+@cache
 def version_key(version: str) -> Version:
     """Sortable numbers, always four: "v0.10.1.1-cu128" is (0, 10, 1, 1). Raises SpecdecError on another form."""
     match = _RELEASE.match(version)

@@ -528,3 +528,32 @@ class TestC19TypedFieldsWin:
     def test_c19_in_anyones_manifest_the_last_one_holds(self) -> None:
         finds(pod("--max-num-seqs=64", "--max-num-seqs=256"), "SD109", "as 64 and as 256; the last one holds")
         passes(pod("--max-num-seqs=256"), "SD109")
+
+
+class TestC2ToC16Claims:
+    """Modes of claims: who may mount them, and who may write."""
+
+    CLAIM = "\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: weights}\nspec: {accessModes: [%s]}\n"
+
+    @staticmethod
+    def mounting(replicas: int) -> str:
+        given = json.loads(deployment(IN_PLACE, replicas=replicas))
+        volume = {"name": "weights", "persistentVolumeClaim": {"claimName": "weights"}}
+        given["spec"]["template"]["spec"]["volumes"].append(volume)
+        return json.dumps(given)
+
+    @pytest.mark.parametrize("mode", ["ReadWriteOnce", "ReadWriteOncePod"])
+    def test_a_claim_of_one_node_and_two_pods(self, mode: str) -> None:
+        finds(self.mounting(2) + self.CLAIM % mode, "SD425", "up to 2 pods mount")
+        passes(self.mounting(1) + self.CLAIM % mode, "SD425")
+        passes(self.mounting(2) + self.CLAIM % "ReadOnlyMany", "SD425")
+
+
+def test_c15_kserves_own_timeout() -> None:
+    service = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "chat"},
+    }
+    finds(json.dumps({**service, "spec": {"predictor": {"timeout": 60}}}), "SD504", "after 60 s")
+    passes(json.dumps({**service, "spec": {"predictor": {"timeout": 1800}}}), "SD504")

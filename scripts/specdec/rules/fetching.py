@@ -1,4 +1,4 @@
-"""SD444 to SD446: how the weights of target and draft are fetched."""
+"""SD444 to SD447: how the weights of target and draft are fetched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
-from specdec.rules.caches import KSERVE, caching, fetches
+from specdec.rules.caches import KSERVE, caching, fetches, hub_cache
 from specdec.rules.model import Problem, Severity, each_engine, rule
 
 GATED = ("meta-llama/", "google/gemma-", "mistralai/Mistral-Large", "mistralai/Mistral-Small", "CohereForAI/")
@@ -110,3 +110,41 @@ def token_in_the_wrong_container(engine: EngineWorkload) -> Iterator[Problem]:
     if fetching and _has_token(engine.container) and not any(_has_token(item) for item in fetching):
         message = f"{fetching[0].get('name')} downloads, and the token is in {engine.container.get('name')}"
         yield Problem(engine.manifest, (*engine.container_path, "env"), message)
+
+
+ONLINE = """
+containers:
+  - args: [Qwen/Qwen3-8B, --shutdown-timeout=60]
+    env: [{name: HF_HOME, value: /models}]
+    volumeMounts:
+      - {name: shm, mountPath: /dev/shm}
+      - {name: models, mountPath: /models%s}
+volumes:
+  - {name: shm, emptyDir: {medium: Memory, sizeLimit: 16Gi}}
+  - {name: models, persistentVolumeClaim: {claimName: models}}
+"""
+
+
+@rule(
+    "SD447",
+    "download-to-a-read-only-mount",
+    Severity.error,
+    reason="The engine fetches its models into the Hub's cache, and that is mounted read-only: the download ends with "
+    "`Read-only file system`. A claim that is filled beforehand goes with HF_HUB_OFFLINE=1.",
+    fix="HF_HUB_OFFLINE=1 where the claim holds target and draft, else a writable mount",
+    source="https://huggingface.co/docs/huggingface_hub/package_reference/environment_variables#hfhuboffline",
+    bad=ONLINE % ", readOnly: true",
+    good=ONLINE % "",
+)
+@each_engine
+def download_to_a_read_only_mount(engine: EngineWorkload) -> Iterator[Problem]:
+    offline = (engine.env.get("HF_HUB_OFFLINE") or "").lower() in ("1", "true", "on", "yes")
+    if offline or not fetches(engine) or engine.manifest.kind in KSERVE:
+        return
+    cache = hub_cache(engine)
+    for index, item in enumerate(sequence(engine.container.get("volumeMounts"))):
+        mount = mapping(item)
+        if mount.get("readOnly") is True and f"{cache}/".startswith(str(mount.get("mountPath")).rstrip("/") + "/"):
+            path = (*engine.container_path, "volumeMounts", index)
+            message = f"{' and '.join(fetches(engine))} would be fetched into {cache}, which is mounted read-only"
+            yield Problem(engine.manifest, path, message)

@@ -37,6 +37,10 @@ def timeouts(manifest: Manifest) -> Iterator[tuple[Path, object]]:
                 yield ("spec", rules, index, "timeout"), row["timeout"]
             for key, value in mapping(mapping(row).get("timeouts")).items():
                 yield ("spec", rules, index, "timeouts", str(key)), value
+    elif kind == "InferenceService":
+        for part in ("predictor", "transformer"):
+            if manifest.get(("spec", part, "timeout")) is not None:
+                yield ("spec", part, "timeout"), manifest.get(("spec", part, "timeout"))
     elif kind in ("GCPBackendPolicy", "BackendConfig"):
         inner: Path = ("spec", "default", "timeoutSec") if kind == "GCPBackendPolicy" else ("spec", "timeoutSec")
         if manifest.get(inner) is not None:

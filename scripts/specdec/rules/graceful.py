@@ -11,7 +11,7 @@ from specdec.manifests import EngineWorkload
 from specdec.objects import mapping, sequence
 from specdec.rules.model import Edit, Problem, Severity, each_engine, rule
 from specdec.rules.probes import restarts_pods
-from specdec.rules.versions import flags_of
+from specdec.rules.versions import has
 
 TERMINATION = "https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination"
 
@@ -76,8 +76,8 @@ containers:
 )
 @each_engine
 def no_drain(engine: EngineWorkload) -> Iterator[Problem]:
-    known = flags_of(engine)
-    if restarts_pods(engine) and "--shutdown-timeout" in known and not engine.args.shutdown_timeout:
+    drains = has("flags", "--shutdown-timeout", engine.engine_version)
+    if restarts_pods(engine) and drains and not engine.args.shutdown_timeout:
         message = f"vLLM {engine.engine_version} aborts requests in flight when it stops: --shutdown-timeout is not set"
         yield Problem(engine.manifest, engine.path_of("--shutdown-timeout"), message)
 

@@ -1,4 +1,4 @@
-"""SD20x: whether target and draft fit together, for models that files/models.yaml knows."""
+"""SD201 and SD302: what a known model's configuration says of its draft and of its length."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from specdec import facts
 from specdec.errors import SpecdecError
 from specdec.manifests import EngineWorkload
 from specdec.objects import mapping
+from specdec.rules.configs import config_of
 from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.speculation import example, place, speculation
+
+NGRAM = '{"method": "ngram", "num_speculative_tokens": 3}'
 
 
 def vocabulary(model: str | None) -> int | None:
@@ -49,3 +52,28 @@ def vocabulary_sizes_differ(engine: EngineWorkload) -> Iterator[Problem]:
     if target is not None and draft is not None and target != draft:
         message = f"vocab_size of {engine.args.model} is {target}, of {asked.model} {draft}"
         yield Problem(engine.manifest, place(engine, "model"), message)
+
+
+LONGER = ("--hf-overrides", "--rope-scaling", "--rope-theta")
+
+
+@rule(
+    "SD302",
+    "longer-than-the-model",
+    Severity.error,
+    reason="The engine compares --max-model-len with the positions that the model's configuration states, and ends "
+    "when they are fewer. Where it is made to go on, answers beyond them are noise.",
+    fix="--max-model-len of at most the model's positions, or its rope scaling with --hf-overrides",
+    source="vllm/config/model.py: _get_and_verify_max_len",
+    bad=example(NGRAM, "--max-model-len=65536").replace("/models/target", "Qwen/Qwen2.5-7B-Instruct"),
+    good=example(NGRAM, "--max-model-len=32768").replace("/models/target", "Qwen/Qwen2.5-7B-Instruct"),
+)
+@each_engine
+def longer_than_the_model(engine: EngineWorkload) -> Iterator[Problem]:
+    asked, config = engine.args.max_model_len, config_of(engine, engine.args.model) or {}
+    text = {**config, **mapping(config.get("text_config"))}
+    known = text.get("max_position_embeddings")
+    scaled = text.get("rope_scaling") or engine.args.has(*LONGER) or engine.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN")
+    if asked and isinstance(known, int) and asked > known and not scaled:
+        message = f"--max-model-len is {asked}, and {engine.args.model} has {known} positions"
+        yield Problem(engine.manifest, engine.path_of("--max-model-len"), message, f"--max-model-len {known}")

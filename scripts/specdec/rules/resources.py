@@ -225,6 +225,10 @@ def rollout_needs_spare_gpus(engine: EngineWorkload) -> Iterator[Problem]:
         yield Problem(engine.manifest, ("spec", "strategy"), message)
 
 
+def _on_one_node(modes: object) -> bool:
+    return bool(sequence(modes)) and {str(mode) for mode in sequence(modes)} <= {"ReadWriteOnce", "ReadWriteOncePod"}
+
+
 @rule(
     "SD425",
     "claim-on-one-node",
@@ -274,7 +278,7 @@ def claim_on_one_node(world: World) -> Iterator[Problem]:
     single = {
         (claim.namespace, claim.name)
         for claim in world.of_kind("PersistentVolumeClaim")
-        if sequence(claim.get("spec.accessModes")) and set(claim.get("spec.accessModes")) <= {"ReadWriteOnce"}
+        if _on_one_node(claim.get("spec.accessModes"))
     }
     for engine in world.engines:
         spec = mapping(engine.manifest.data.get("spec"))

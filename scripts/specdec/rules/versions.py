@@ -8,7 +8,6 @@ from typing import Any, Literal
 from specdec import facts
 from specdec.errors import SpecdecError, nearest
 from specdec.facts import version_key
-from specdec.manifests import EngineWorkload
 
 Part = Literal["flags", "fields", "methods"]
 Span = tuple[facts.Version, facts.Version | None]
@@ -39,10 +38,6 @@ def anywhere(part: Part) -> frozenset[str]:
 def nearest_name(part: Part, word: str, version: str | None) -> str | None:
     """The name of that version, or of any where it is unknown, that a word was most likely meant to be."""
     return nearest(word, known(part, version) or anywhere(part))
-
-
-def flags_of(engine: EngineWorkload) -> frozenset[str]:
-    return known("flags", engine.engine_version)
 
 
 def versions_with(part: Part, name: str) -> str | None:

@@ -322,7 +322,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an alert that is not there": (
         {"alerts": {"disabled": ["AcceptanceLow"]}},
-        'SD653: monitoring.alerts.disabled[0]: there is no alert "AcceptanceLow"',
+        "SD653: monitoring.alerts.disabled[0]: there is no alert",
     ),
     "a label that alerts have": (
         {"alerts": {"labels": {"severity": "page"}}},

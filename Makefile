@@ -21,7 +21,7 @@ CLOUD := $(if $(KUBECONTEXT),,$(if $(wildcard environments/$(ENV)/terraform.tfva
 
 .PHONY: help setup lint test e2e golden docs lock clean engines engines-check
 .PHONY: deploy plan validate render diff smoke status destroy
-.PHONY: init cloud-plan apply drift comment package mutate-terraform
+.PHONY: init cloud-plan apply drift comment package mutate-terraform fuzz mutate
 
 help: ## List the targets
 	@echo "usage: make TARGET [ENV=local|dev|prod] [ARGS='--flag value']"
@@ -96,6 +96,14 @@ test: lint ## Lint, then run every test that needs no cluster
 e2e: ## Run the end-to-end test on a cluster of its own (root, Linux, 20 minutes)
 	@$(SETUP) python tools monitoring cluster engine
 	@pytest tests/cluster/test_up_down.py tests/e2e -v -s -x $(ARGS)
+
+fuzz: ## Render 10,000 engines with any values, and see a rendering or an error of ours (20 minutes)
+	@$(SETUP) python tools
+	@FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-10000} pytest -s tests/chart/test_properties.py $(ARGS)
+
+mutate: ## Leave out each argument and move each version bound of the chart, and see a test fail (goes on where it was)
+	@$(SETUP) python tools
+	@PYTHONPATH=. python -m tests.chart.mutate
 
 mutate-terraform: ## Take every validation out of the Terraform modules, one by one, and see a test fail (an hour)
 	@$(SETUP) python tools terraform

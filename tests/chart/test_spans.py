@@ -57,11 +57,13 @@ def expected(value: str, version: str) -> str | None:
         return None
     names = [name_of(row) for row in ARGUMENTS[value]["rows"]]
     there = [name for name in names if name and within(version, SPANS[name])]
-    return there[-1] if there else "" if "" in names else None
+    # Old engines find the method by the draft's config.
+    return there[-1] if there else "" if value == "speculative.method" else None
 
 
 @pytest.mark.parametrize("value", ARGUMENTS)
 def test_a_value_has_a_row_on_just_the_releases_that_define_it(value: str) -> None:
+    assert ARGUMENTS[value]["rows"]
     for release in RELEASES:
         rows = facts.in_range(ARGUMENTS[value]["rows"], release)
         assert len(rows) <= 1, release

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from specdec import facts
+from specdec.plan import defaults
 from specdec.rules import versions
 
 from .releases import READ, RELEASES, RUNS, at_least, has, runs
@@ -140,7 +141,10 @@ def test_rows_follow_each_other_without_gap_or_overlap() -> None:
     for name, method in table["methods"].items():
         both = [*method["rows"], *method.get("notRun", [])]
         lists[name] = sorted(both, key=lambda row: facts.version_key(row["from"]))
-    lists |= {name: table["limits"][name] for name in ("pipelineParallel", "scheduleDataParallel", "tokensOfHead", "loraRanks")}
+    lists |= {
+        name: table["limits"][name]
+        for name in ("pipelineParallel", "scheduleDataParallel", "tokensOfHead", "loraRanks")
+    }
     assert [name for name, rows in lists.items() if not follow_each_other(rows)] == []
 
 
@@ -174,3 +178,131 @@ def test_every_release_is_known_and_the_next_is_not() -> None:
 def test_the_runner_follows_from_version_and_method(version: str, method: str | None, gpu: str, cpu: str) -> None:
     assert facts.default_runner(version, method) == gpu
     assert facts.default_runner(version, method, cpu=True) == cpu
+
+
+# What holds from a release on until the next that is named, by default, runner, device and its GiB.
+DEFAULTS = [
+    ("utilisation", "v1", "h100", 79, "value", {"0.6.3": 0.90, "0.20.0": 0.92}),
+    ("graphsInside", "v1", "h100", 79, "value", {"0.6.3": False, "0.20.0": True}),
+    ("graphsInside", "v2", "h100", 79, "value", {"0.6.3": False, "0.29.0": True}),
+    ("graphsInside", "v0", "h100", 79, "value", {"0.6.3": False}),
+    ("sampler", "v1", "h100", 79, "value", {"0.6.3": "sort", "0.17.0": "kernel"}),
+    ("sampler", "v2", "h100", 79, "value", {"0.6.3": "none"}),
+    ("hybridKv", "v1", "h100", 79, "value", {"0.6.3": False, "0.9.2": True}),
+    ("batching", "v0", "h100", 79, "seqs", {"0.6.3": 256}),
+    ("batching", "v1", "h100", 79, "seqs", {"0.6.3": 1024}),
+    ("batching", "v1", "h100", 79, "tokens", {"0.6.3": 8192}),
+    ("batching", "v1", "b200", 178, "tokens", {"0.6.3": 2048, "0.8.5": 8192, "0.28.0": 16384}),
+    ("batching", "v1", "a100", 79, "tokens", {"0.6.3": 2048, "0.8.5": 8192, "0.9.0": 2048}),
+    ("batching", "v1", "l4", 22, "seqs", {"0.6.3": 1024, "0.8.5": 256}),
+    ("batching", "v1", "cpu", 64, "seqs", {"0.6.3": 1024, "0.8.5": 256, "0.9.2": 32, "0.10.0": 128}),
+]
+
+
+@pytest.mark.parametrize(("key", "runner", "device", "gib", "what", "holds"), DEFAULTS)
+def test_a_default_changes_with_its_release(
+    key: str, runner: str, device: str, gib: int, what: str, holds: dict[str, Any]
+) -> None:
+    for release in RELEASES:
+        expected = [value for first, value in holds.items() if at_least(release, first)][-1]
+        row = defaults.lookup(key, facts.version_key(release), runner, device, gib)
+        assert row[what] == expected, release
+
+
+# From each release on until the next: the runner without a method, runners to choose from, methods of one alone.
+RUNNERS = {
+    "0.6.3": ("v0", 0, {}),
+    "0.8.0": ("v1", 2, {"v0": 6}),
+    "0.9.0": ("v1", 2, {"v0": 2, "v1": 1}),
+    "0.10.0": ("v1", 0, {}),
+    "0.12.0": ("v1", 2, {"v1": 6}),
+    "0.24.0": ("v1", 2, {"v1": 5}),
+    "0.25.0": ("v2", 2, {"v1": 5, "v2": 1}),
+    "0.31.0": ("v2", 2, {"v1": 4, "v2": 1}),
+    "0.32.0": ("v2", 2, {"v1": 2, "v2": 1}),
+    "0.33.0": ("v2", 2, {"v1": 1, "v2": 1}),
+}
+
+
+def test_runners_change_with_their_releases() -> None:
+    for release in RELEASES:
+        default, choice, only = [row for first, row in RUNNERS.items() if at_least(release, first)][-1]
+        (row,) = facts.in_range(facts.engines()["runners"], release)
+        alone = {runner: len(methods) for runner, methods in row.get("only", {}).items()}
+        assert (row["default"], len(row["choice"]), alone) == (default, choice, only), release
+
+
+# Limits, and what is not run or not heeded, by first and last release.
+HOLDS = [
+    ("limits.draftTensorParallelSize", "0.6.3", "0.33.0"),
+    ("limits.pipelineParallel", "0.6.3", "0.33.0"),
+    ("limits.lora", "0.6.3", "0.11.0"),
+    ("limits.loraRanks", "0.6.3", "0.33.0"),
+    ("limits.scheduleDataParallel", "0.24.0", "0.33.0"),
+    ("limits.tokensOfHead", "0.6.3", "0.33.0"),
+    ("limits.promptLookupMaxRequired", "0.6.3", "0.8.1"),
+    ("limits.offlineNames", "0.32.0", "0.33.0"),
+    ("limits.cpu", "0.8.5", "0.33.0"),
+    ("withoutEffect.disable_by_batch_size", "0.10.0", "0.16.0"),
+    ("withoutEffect.disable_logprobs", "0.10.0", "0.11.0"),
+    ("withoutEffect.speculative_token_tree", "0.9.0", "0.10.0"),
+    ("command", "0.6.3", "0.33.0"),
+    ("versions", "0.6.3", "0.33.0"),
+]
+
+
+@pytest.mark.parametrize(("where", "first", "last"), HOLDS)
+def test_a_limit_holds_on_just_its_releases(where: str, first: str, last: str) -> None:
+    rows: Any = facts.engines()
+    for key in where.split("."):
+        rows = rows[key]
+    for release in RELEASES:
+        assert bool(facts.in_range(rows, release)) is (at_least(release, first) and at_least(last, release)), release
+
+
+# What a limit says from each release on until the next; None where it says nothing.
+SAYS: list[tuple[str, str, dict[str, Any]]] = [
+    ("tokensOfHead", "rule", {"0.6.3": "atMost", "0.8.0": "multiple"}),
+    ("loraRanks", "ranks", {"0.6.3": [8, 256], "0.8.0": [8, 512], "0.11.1": [1, 512]}),
+    ("draftTensorParallelSize", "allowed", {"0.6.3": [1, 1], "0.6.4": [1, "target"], "0.15.0": ["target", "target"]}),
+    (
+        "scheduleMethods",
+        "methods",
+        {"0.6.3": None, "0.24.0": [], "0.25.0": None, "0.33.0": ["ngram", "dflash"]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("limit", "key", "says"), SAYS)
+def test_what_a_limit_says_changes_with_its_release(limit: str, key: str, says: dict[str, Any]) -> None:
+    for release in RELEASES:
+        expected = [value for first, value in says.items() if at_least(release, first)][-1]
+        rows = versions.limit(limit, release)
+        found = rows[0][key] if rows else None
+        ends = [found[0], found[-1]] if isinstance(found, list) and found else found
+        assert ends == expected, release
+
+
+def test_a_pipeline_and_a_schedule_are_refused_for_two_reasons_each() -> None:
+    table = facts.engines()["limits"]
+    assert [row["from"] for row in table["pipelineParallel"]] == ["0.6.3", "0.10.0"]
+    assert [row["from"] for row in table["scheduleDataParallel"]] == ["0.24.0", "0.26.0"]
+
+
+def test_a_method_is_called_as_its_release_calls_it() -> None:
+    for method, entry in facts.engines()["methods"].items():
+        for release in RELEASES:
+            for row in facts.in_range(entry["rows"], release):
+                inferred = not at_least(release, "0.8.2") or (method == "mtp" and not at_least(release, "0.9.0"))
+                renamed = method == "mtp" and not at_least(release, "0.11.0")
+                expected = None if inferred else "deepseek_mtp" if renamed else method
+                assert row.get("engineName") == expected, (method, release)
+
+
+def test_a_method_that_is_not_run_says_so_on_just_those_releases() -> None:
+    not_run = {"draft_model": ("0.10.0", "0.14.1"), "mlp_speculator": ("0.10.0", "0.32.0")}
+    for method in RUNS:
+        first, last = not_run.get(method, ("9.9.9", "0.0.0"))
+        for release in RELEASES:
+            says = versions.not_run(method, release)
+            assert bool(says) is (at_least(release, first) and at_least(last, release)), (method, release)

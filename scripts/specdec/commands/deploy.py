@@ -39,6 +39,7 @@ def deploy(
     namespace: str | None = typer.Option(None, help="Namespace. Default: NAMESPACE, else ai-inference."),
     plan_only: bool = typer.Option(False, "--plan-only", help="Cloud: stop after plan, guard and price."),
     start: str | None = typer.Option(None, "--from", metavar="STAGE", help="Cloud: begin at a stage."),
+    end: str | None = typer.Option(None, "--to", metavar="STAGE", help="Cloud: apply, kubeconfig or platform ends it."),
     allow: list[str] = typer.Option([], "--allow", help="Cloud: a code of the guard that is meant so."),
     unlock: str | None = typer.Option(None, metavar="ID", help="Cloud: take away the state lock of a dead run."),
     yes: bool = typer.Option(False, "--yes", "-y", help="Do not ask."),
@@ -71,14 +72,14 @@ def deploy(
         repeats=repeats,
     )
     target = Target.of(env) if env.kubecontext is None else None
-    if target is None and (plan_only or start or allow or unlock):
+    if target is None and (plan_only or start or end or allow or unlock):
         what = "a context was named" if env.kubecontext else f"{env.name} has no terraform.tfvars"
         raise SpecdecError(f"{what}: there is nothing for Terraform to do", code="usage", fix="leave these options out")
     signal.signal(signal.SIGTERM, interrupt)
     if target is not None:
         from specdec.deploy.cloud.pipeline import CloudDeploy, CloudOptions
 
-        chosen = CloudOptions(plan_only, start, yes, tuple(allow), unlock)
+        chosen = CloudOptions(plan_only, start, end, yes, tuple(allow), unlock)
         cloud_run = CloudDeploy(target, chosen, options, Progress(quiet=silent(format)), ask=confirmed)
         finish(cloud_run, format)
         return

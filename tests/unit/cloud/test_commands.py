@@ -38,7 +38,15 @@ def test_a_stage_misspelt_gets_the_nearest(here: World, capsys: pytest.CaptureFi
     assert here.journal == []
 
 
-@pytest.mark.parametrize("option", [["--plan-only"], ["--from", "apply"], ["--allow", "SD804"], ["--unlock", "1"]])
+def test_a_deploy_ends_where_something_was_made(here: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("deploy", "test", "--yes", "--to", "guard", "--format", "json") == 2
+    assert error(capsys)["code"] == "unknown-stage"
+    assert here.journal == []
+
+
+@pytest.mark.parametrize(
+    "option", [["--to", "apply"], ["--plan-only"], ["--from", "apply"], ["--allow", "SD804"], ["--unlock", "1"]]
+)
 def test_terraforms_options_need_terraform(here: World, capsys: pytest.CaptureFixture[str], option: list[str]) -> None:
     assert run("deploy", "test", "--context", "mine", *option, "--format", "json") == 2
     assert "a context was named" in error(capsys)["message"]

@@ -40,7 +40,7 @@ def test_a_protected_cluster_is_not_touched_and_the_two_steps_are_said(world: Wo
     assert "module.cluster.google_container_cluster.this" in found["message"]
     assert 'module.gpu_pool["l4"]' in found["message"]
     assert "deletion_protection = false" in found["fix"]
-    assert "--allow SD804" in found["fix"]
+    assert "specdec deploy test --to apply --allow SD804" in found["fix"]
     assert world.there == before
 
 
@@ -55,6 +55,25 @@ def test_everything_goes_backwards(world: World) -> None:
     assert [line.split()[0] for line in applied] == ["gke", "platform", "platform", "gke"]
     assert "the bucket of the state, test-state" in found["remains"][-1]
     assert not (world.environments / "test" / ".specdec" / "kubeconfig").exists()
+
+
+def test_the_two_steps_take_a_protected_environment_down(world: World) -> None:
+    world.run()
+    world.run(options={"end": "apply", "allow": ["SD804"]})
+    assert len((world.folder / "releases").read_text().splitlines()) == 1  # the second ended before the chart
+    unprotect(world)
+    status, _, said = world.run("destroy")
+    assert status == 0, said
+    assert world.there == []
+
+
+def test_from_the_cluster_on_the_platforms_state_is_forgotten_with_it(world: World) -> None:
+    world.run()
+    unprotect(world)
+    status, _, said = world.run("destroy", {"start": "cluster"})
+    assert status == 0, said
+    assert world.read("state-gke.json") == world.read("state-platform.json") == {}
+    assert not [line for line in world.journal if line.startswith("platform plan -destroy")]
 
 
 def test_what_was_never_made_is_no_error(world: World) -> None:

@@ -26,10 +26,11 @@ STAGES = ("preflight", "init", "plan", "guard", "price", "apply", "kubeconfig", 
 
 @dataclass(frozen=True)
 class CloudOptions:
-    """`start`: the stage to begin at; `allow`: codes of the guard that are meant so; `unlock`: a dead run's lock."""
+    """`start`, `end`: first and last stage; `allow`: the guard's codes that are meant so; `unlock`: a dead run's lock."""
 
     plan_only: bool = False
     start: str | None = None
+    end: str | None = None
     yes: bool = False
     allow: tuple[str, ...] = ()
     unlock: str | None = None
@@ -53,8 +54,9 @@ class CloudDeploy:
         self, target: Target, options: CloudOptions, chart_options: Options, progress: Progress, *,
         ask: Callable[[str], None], cloud: clouds.Cloud | None = None, chart: Chart = chart,
     ) -> None:  # fmt: skip
-        if options.start and options.start not in STAGES:
-            raise unknown("stage", options.start, STAGES, path="--from")
+        for path, stage, stages in (("--from", options.start, STAGES), ("--to", options.end, STAGES[5:])):
+            if stage and stage not in stages:
+                raise unknown("stage", stage, stages, path=path)
         self.target, self.options, self.chart_options, self.progress = target, options, chart_options, progress
         self.ask, self.chart = ask, chart
         self.cloud = cloud or clouds.connect(target)
@@ -99,7 +101,8 @@ class CloudDeploy:
         return self.result | {"warnings": self.progress.warnings, "steps": self.progress.steps}
 
     def _runs(self, stage: str) -> bool:
-        return STAGES.index(stage) >= STAGES.index(self.options.start or STAGES[0])
+        first, last = self.options.start or STAGES[0], self.options.end or STAGES[-1]
+        return STAGES.index(first) <= STAGES.index(stage) <= STAGES.index(last)
 
     def _check_start(self, root: Root) -> None:
         """What comes before `--from` was done, on the files as they are now."""

@@ -56,6 +56,8 @@ class CloudDestroy:
             with self.progress.step("look"):
                 held = self._look(root)
             if not held:
+                with self.progress.step("platform"):
+                    self._platform(None, there=False)
                 return self._end(root, removed=False)
             self.ask(f"Destroy {self.target.name}: the release, the platform and {len(held)} resources?")
             # Nothing of what a deploy noted holds any more: a later one begins at its beginning, and asks again.
@@ -71,6 +73,9 @@ class CloudDestroy:
             with self.record.stage("destroy cluster", ""), self.progress.step("cluster"):
                 root.plan(destroy=True)
                 self.progress.note(str(root.apply()))
+            if not self._runs("platform"):
+                with self.progress.step("platform"):
+                    self._platform(None, there=False)
             (self.target.folder / "kubeconfig").unlink(missing_ok=True)
             self.record.clear()
             return self._end(root, removed=True)
@@ -100,7 +105,7 @@ class CloudDestroy:
                 file=str(self.target.file),
                 path="deletion_protection, allow_gpu_pool_replacement",
                 fix=f"two steps: set deletion_protection = false and allow_gpu_pool_replacement = true, "
-                f"`specdec deploy {name} --allow SD804`; then `specdec destroy {name}`",
+                f"`specdec deploy {name} --to apply --allow SD804`; then `specdec destroy {name}`",
             )
         return held
 

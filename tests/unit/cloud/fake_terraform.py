@@ -153,7 +153,9 @@ def show(file: str | None) -> None:
             for action, key in (("create", "creates"), ("delete", "deletes")) for address in chosen[key]
         ]  # fmt: skip
         changes += read("script.json", {}).get("changes", [])
-        print(json.dumps({"format_version": "1.2", "resource_changes": changes, "variables": {}}))
+        outputs = read("script.json", {}).get("outputs", {})
+        document = {"format_version": "1.2", "resource_changes": changes, "variables": {}, "output_changes": outputs}
+        print(json.dumps(document))
         return
     held = [
         {"address": address, "mode": "managed", "type": WANTED[ROOT][address][0], "values": values}

@@ -212,6 +212,16 @@ def test_an_unlock_of_another_lock_changes_nothing(world: World) -> None:
     assert "lock 99 stays" in said
 
 
+def test_a_plan_that_changes_an_output_alone_is_applied(world: World) -> None:
+    world.run()
+    world.script(outputs={"platform": {"actions": ["update"]}})
+    before = len([line for line in world.journal if line.startswith("gke apply")])
+    status, result, said = world.run()
+    assert status == 0, said
+    assert result["plan"] == {"add": 0, "change": 0, "destroy": 0}
+    assert len([line for line in world.journal if line.startswith("gke apply")]) == before + 1
+
+
 def test_plan_only_makes_nothing_and_does_not_ask(world: World) -> None:
     status, result, said = world.run(options={"plan_only": True, "yes": False})
     assert status == 0, said

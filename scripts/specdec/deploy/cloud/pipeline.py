@@ -11,6 +11,7 @@ from typing import Any
 
 from specdec.deploy import lock
 from specdec.deploy.cloud import agreement, clouds, failures, kubeconfig, price
+from specdec.deploy.cloud.events import Changes
 from specdec.deploy.cloud.record import Record
 from specdec.deploy.cloud.roots import Root, refused
 from specdec.deploy.cloud.target import Target, made
@@ -26,7 +27,7 @@ STAGES = ("preflight", "init", "plan", "guard", "price", "apply", "kubeconfig", 
 
 @dataclass(frozen=True)
 class CloudOptions:
-    """`start`, `end`: first and last stage; `allow`: the guard's codes that are meant so; `unlock`: a dead run's lock."""
+    """`start`, `end`: first and last stage; `allow`: codes that the guard lets pass; `unlock`: a dead run's lock."""
 
     plan_only: bool = False
     start: str | None = None
@@ -138,7 +139,7 @@ class CloudDeploy:
         if self._runs("plan"):
             with self._stage("plan", inputs) as entry:
                 reader = root.plan()
-                entry |= {"detail": str(root.changes), "changes": root.changes.as_dict()}
+                entry |= {"detail": str(root.changes), "changes": root.changes.as_dict(), "applies": root.applies}
                 self.progress.note(str(root.changes))
                 self.result["resources"] = [{"address": one, "action": action} for one, action in reader.planned]
         changes = self.record.stages["plan"]["changes"]
@@ -215,12 +216,12 @@ class CloudDeploy:
         if not self._runs("apply"):
             return
         with self._stage("apply", root.inputs) as entry:
-            if not any(self.record.stages["plan"]["changes"].values()):
+            if not self.record.stages["plan"]["applies"]:
                 self.progress.note("nothing to change")
                 return
             entry["detail"] = str(root.apply())
             # The plan is used up; a second apply of it would be refused as stale.
-            self.record.stages["plan"]["changes"] = {"add": 0, "change": 0, "destroy": 0}
+            self.record.stages["plan"] |= {"applies": False, "changes": Changes().as_dict()}
             self.progress.note(f"{self.target.name} is there")
 
     def _connect(self, root: Root) -> None:
@@ -245,7 +246,7 @@ class CloudDeploy:
             root.plan()
             self._guard(root)
             entry["detail"] = str(root.changes)
-            if root.changes.none:
+            if not root.applies:
                 self.progress.note("nothing to change")
                 return
             root.apply()

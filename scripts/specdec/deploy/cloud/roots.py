@@ -36,6 +36,7 @@ class Root:
             warn=progress.warn,
         )
         self.changes = Changes()
+        self.applies = False  # whether the plan changes anything at all, an output alone included
 
     @property
     def inputs(self) -> str:
@@ -84,11 +85,15 @@ class Root:
         self.plan_file.parent.mkdir(exist_ok=True)
         try:
             reader = self.terraform.plan(self.plan_file, self.variables(), destroy=destroy)
+            document = self.terraform.shown(self.plan_file)
             self.plan_json.touch(mode=0o600)
-            self.plan_json.write_text(json.dumps(self.terraform.shown(self.plan_file)))
+            self.plan_json.write_text(json.dumps(document))
         except Failed as failed:
             raise explain(failed, self.target, self.name, offers=self.offers) from None
         self.changes = reader.changes
+        outputs = (document.get("output_changes") or {}).values()
+        changed = any(one.get("actions") != ["no-op"] for one in outputs) or not reader.changes.none
+        self.applies = bool(document.get("applyable", changed))
         return reader
 
     def guard(self, allow: Iterable[str] = ()) -> list[Finding]:

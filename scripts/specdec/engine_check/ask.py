@@ -1,6 +1,8 @@
 """Run by the engine's own python, which has none of this package: what its parser and configuration make of arguments.
 
-On stdin a JSON object {name: {"argv": [...], "env": {...}}}; to the file that is named, one line of JSON for each name:
+On stdin a JSON object {name: {"argv": [...], "env": {...}, "fields": [...], "packages": [...]}}, where packages are
+those that the image would have beside the engine and that are only looked for. To the file that is named, one line of
+JSON for each name:
     stage    how far it came: parser (its own parser of arguments), model (the target's configuration), speculative
              (SpeculativeConfig), whole (what is checked of the whole configuration), done
     message  what stopped it there, empty when done
@@ -13,11 +15,13 @@ from __future__ import annotations
 import contextlib
 import enum
 import importlib
+import importlib.machinery
 import io
 import json
 import os
 import signal
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +102,25 @@ def asked(argv: list[str], given: list[str]) -> dict[str, Any]:
     return answer
 
 
-def apart(argv: list[str], env: dict[str, str], given: list[str]) -> dict[str, Any]:
+def stand_in(package: str) -> None:
+    """A package that the configuration looks for and that only decoding would import."""
+    module = types.ModuleType(package)
+    module.__spec__ = importlib.machinery.ModuleSpec(package, None)
+    sys.modules[package] = module
+
+
+def apart(case: dict[str, Any]) -> dict[str, Any]:
     """In a process of its own: a configuration changes the environment, and may not come back."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
         signal.alarm(SECONDS)
-        os.environ.update(env)
+        os.environ.update(case.get("env", {}))
+        for package in case.get("packages", []):
+            stand_in(package)
         with os.fdopen(write, "w") as out:
-            json.dump(asked(argv, given), out)
+            json.dump(asked(case["argv"], case.get("fields", [])), out)
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as into:
@@ -132,8 +145,7 @@ def main(path: str) -> None:
     importlib.import_module("vllm.engine.arg_utils")
     with Path(path).open("w", encoding="utf-8") as out:
         for name, case in cases.items():
-            answer = apart(case["argv"], case.get("env", {}), case.get("fields", []))
-            print(json.dumps({"name": name, **answer}), file=out, flush=True)
+            print(json.dumps({"name": name, **apart(case)}), file=out, flush=True)
 
 
 main(sys.argv[1])

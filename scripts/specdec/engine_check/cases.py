@@ -35,6 +35,10 @@ class Case:
     def method(self) -> str:
         return str(self.values["speculative"]["method"])
 
+    @property
+    def has_arctic_inference(self) -> bool:
+        return bool(self.values.get("engine", {}).get("image", {}).get("hasArcticInference"))
+
 
 def merged(base: Values, over: Values) -> Values:
     """`over` laid on `base`, neither changed."""

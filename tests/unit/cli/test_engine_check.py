@@ -112,6 +112,7 @@ def test_an_environment_takes_pypis_torch_and_nothing_that_is_not_asked(tmp_path
         "transformers>=4.48.2,<5",
         "numpy",
     ]
+    assert environment.of_its_time(wheel) == "transformers==4.48.*"
 
 
 FAKE = {

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from specdec.deploy import pods, scaleup
 from specdec.deploy.cloud import failures
+from specdec.deploy.cloud.events import Reader
 from specdec.deploy.cloud.target import Target
+from specdec.deploy.cloud.terraform import Failed
 from specdec.deploy.wait import failure
 from specdec.errors import FoundWrong
 
@@ -66,6 +70,24 @@ def test_the_zones_that_remain_are_named(targets: Callable[..., Target]) -> None
     assert found.code == "SD863"
     assert "us-central1-b of its zones remain" in (found.fix or "")
     assert "us-central1-c sell g2-standard-12 too" in (found.fix or "")
+
+
+def test_only_the_pool_that_was_hit_is_spoken_of(targets: Callable[..., Target], folder: Path) -> None:
+    file = folder / "test" / "terraform.tfvars"
+    another = '\n  h100 = { machine_type = "a3-highgpu-8g", zones = ["us-central1-c"] }\n'
+    file.write_text(file.read_text().replace("gpu_pools = {", "gpu_pools = {" + another))
+    reader = Reader()
+    found = {"severity": "error", "summary": STOCK_OUT, "detail": "",
+             "address": 'module.gpu_pool["h100"].google_container_node_pool.this'}  # fmt: skip
+    reader.feed(json.dumps({"type": "diagnostic", "diagnostic": found | {"summary": STOCK_OUT.replace("1-a", "1-c")}}))
+    other = {"severity": "error", "summary": "Quota 'CPUS' exceeded in us-central1-b", "address": "x", "detail": ""}
+    reader.feed(json.dumps({"type": "diagnostic", "diagnostic": other}))
+    zones = ["us-central1-a", "us-central1-c"]
+    error = failures.explain(Failed("terraform apply", reader), targets(), "gke", offers=lambda _: zones, changed=True)
+    assert (error.code, error.exit_code) == ("SD863", 1)
+    assert "us-central1-a sell a3-highgpu-8g too: add them to gpu_pools.h100.zones" in (error.fix or "")
+    assert "l4" not in (error.fix or "")
+    assert "Quota 'CPUS' exceeded" in error.message
 
 
 def test_a_quota_is_no_stock_out(targets: Callable[..., Target]) -> None:

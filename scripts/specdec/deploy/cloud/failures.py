@@ -26,7 +26,7 @@ def explain(
     kind = min((kind for kind, _ in by_kind), key=lambda kind: order.index(kind.name))
     lines = [_line(one) for _, one in by_kind]
     fix = kind.fix
-    text = "\n".join(one.text for _, one in by_kind)
+    text = "\n".join(f"{one.address}\n{one.text}" for its, one in by_kind if its is kind)
     if kind.name == "locked":
         lines, fix = _locked(target, text)
     elif kind.name in ("stock_out", "quota"):

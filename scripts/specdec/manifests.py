@@ -63,15 +63,31 @@ class EngineWorkload:
         return str(label) if label else None
 
 
+def _ray(cluster: Path, groups: int = 8) -> Iterator[Path]:
+    """The head's pods, and those of the first groups of workers."""
+    yield (*cluster, "headGroupSpec", "template", "spec")
+    for index in range(groups):
+        yield (*cluster, "workerGroupSpecs", index, "template", "spec")
+
+
+LLM_SERVICE: tuple[Path, ...] = (
+    ("spec", "template"),
+    ("spec", "worker"),
+    ("spec", "prefill", "template"),
+    ("spec", "prefill", "worker"),
+)
 POD_SPECS: dict[str, tuple[Path, ...]] = {
     "Pod": (("spec",),),
     "CronJob": (("spec", "jobTemplate", "spec", "template", "spec"),),
     "InferenceService": (("spec", "predictor"), ("spec", "predictor", "workerSpec")),
-    "LLMInferenceService": (("spec", "template"), ("spec", "worker"), ("spec", "prefill", "template")),
+    "LLMInferenceService": LLM_SERVICE,
+    "LLMInferenceServiceConfig": LLM_SERVICE,
     "LeaderWorkerSet": (
         ("spec", "leaderWorkerTemplate", "leaderTemplate", "spec"),
         ("spec", "leaderWorkerTemplate", "workerTemplate", "spec"),
     ),
+    "RayCluster": tuple(_ray(("spec",))),
+    "RayService": tuple(_ray(("spec", "rayClusterConfig"))),
     "ServingRuntime": (("spec",),),
     "ClusterServingRuntime": (("spec",),),
 }
@@ -207,8 +223,14 @@ def _workload(
 
 
 def version_of_image(image: str) -> str | None:
-    """vLLM's version by the image's tag; None where it is not called vLLM: another project's tags count its own."""
-    return facts.version_of_tag(image_tag(image) or "") if "vllm" in image.lower() else None
+    """vLLM's version by the image's tag; None where another project's tags count its own.
+
+    Those are images that are not called vLLM, and tags below the first version that engines.yaml knows (LMCache's
+    vllm-openai:v0.3.9).
+    """
+    version = facts.version_of_tag(image_tag(image) or "") if "vllm" in image.lower() else None
+    oldest = str(facts.engines()["versions"][0]["from"])
+    return version if version and facts.version_key(version) >= facts.version_key(oldest) else None
 
 
 def image_tag(image: str) -> str | None:

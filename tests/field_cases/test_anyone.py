@@ -207,3 +207,24 @@ class TestWhatTheseFormsGetWrong:
         typo = quoted(STACK, SOUND).replace("{name: HF_HOME, value: /data}", "{name: VLLM_CACHE_ROOTS, value: /data}")
         finds(typo, "SD134", "did you mean VLLM_CACHE_ROOT?")
         passes(quoted(STACK, SOUND), "SD134")
+
+    @pytest.mark.parametrize("image", ["lmcache/vllm-openai:v0.3.9post2", "ghcr.io/llm-d/llm-d:v0.4.0"])
+    def test_a_tag_that_counts_another_project(self, image: str) -> None:
+        text = quoted(STACK, SOUND).replace("vllm/vllm-openai:v0.32.0", image)
+        assert engines(parse(text))[0].engine_version is None
+        finds(text, "SD106", image)
+        passes(text.replace(image, "vllm/vllm-openai:v0.32.0"), "SD106")
+
+    def test_what_a_shell_fills_in_later_is_not_judged(self) -> None:
+        text = quoted(SERVICE, SOUND).replace("--port 8200", "--port ${PORT} --max-model-len $LENGTH")
+        assert not found(text, "SD104")
+        finds(text.replace("$LENGTH", "LENGTH"), "SD104", "'LENGTH', not a number")
+
+    def test_pods_of_a_ray_cluster_are_pods(self) -> None:
+        pod = "{metadata: {labels: {app: ray}}, spec: {containers: [{name: a}]}}"
+        cluster = (
+            "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: ray}\n"
+            f"spec:\n  headGroupSpec: {{template: {pod}}}\n  workerGroupSpecs: [{{template: {pod}}}]\n"
+        )
+        finds(cluster + SERVING.format(name="ray", selector="app: rays", port=80), "SD502", "app=rays")
+        passes(cluster + SERVING.format(name="ray", selector="app: ray", port=80), "SD502")

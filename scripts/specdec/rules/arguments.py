@@ -12,6 +12,12 @@ from specdec.rules.changes import replace_flags, set_value
 from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.versions import has, nearest_name, versions_with
 
+
+def not_yet_known(text: str) -> bool:
+    """Whether a shell or a template puts something into it before the engine sees it: $NAME, ${NAME}, {{ .Name }}."""
+    return bool(re.search(r"\$\{?\w|\{\{", text))
+
+
 ARG_UTILS = "vllm/engine/arg_utils.py"
 # Switches for what newer engines do without being told.
 THE_ONLY_WAY_NOW = ("--use-v2-block-manager", "--disable-log-requests")
@@ -120,7 +126,7 @@ containers:
 @each_engine
 def speculative_config_not_json(engine: EngineWorkload) -> Iterator[Problem]:
     for error in engine.args.errors:
-        if error.startswith(JSON_FLAG):
+        if error.startswith(JSON_FLAG) and not not_yet_known(engine.args.value(JSON_FLAG) or ""):
             value = (engine.args.value(JSON_FLAG) or "").strip()
             quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\"`"
             fix = "take the quotes away from inside the value" if quoted else None
@@ -158,7 +164,7 @@ def unreadable_argument(engine: EngineWorkload) -> Iterator[Problem]:
     for error in engine.args.errors:
         flag = error.split(" ", 1)[0]
         # What is left over after a flag that we do not know may belong to that flag.
-        if not error.startswith(JSON_FLAG) and "belongs to no flag" not in error:
+        if not error.startswith(JSON_FLAG) and "belongs to no flag" not in error and not not_yet_known(error):
             yield Problem(engine.manifest, engine.path_of(flag), error)
 
 

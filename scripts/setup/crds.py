@@ -99,7 +99,7 @@ def of(document: Schema) -> dict[str, Schema]:
 
 def fetch(source: Source) -> Path:
     """The folder of the module in Go's cache. Raises SetupError where it cannot be had or is not what it was."""
-    words = [go_command(), "mod", "download", "-json", f"{source.module}@{source.version}"]
+    words = [str(go_command()), "mod", "download", "-json", f"{source.module}@{source.version}"]
     done = subprocess.run(words, env=go_environment(), cwd=HOME, capture_output=True, text=True, check=False)
     try:
         answer = json.loads(done.stdout)
@@ -137,7 +137,7 @@ def step(needs: tuple[str, ...]) -> Step:
         work.command(REPO / ".venv/bin/python", "-m", "setup.crds", made, env=environment, cwd=HOME, attempts=2)
         work.put(made, PLACE)
 
-    inputs = (Path(__file__), *(f"{source.module}@{source.version}" for source in SOURCES))
+    inputs: tuple[Path | str, ...] = (Path(__file__), *(f"{one.module}@{one.version}" for one in SOURCES))
     return Step("crds", "network", run, inputs, (PLACE / "httproute-gateway-v1.json",), needs, gib=1.0)
 
 

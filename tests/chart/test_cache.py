@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,12 @@ def test_other_models_are_another_job(render):
     assert first.startswith("speculative-prefetch-")
 
 
+def test_a_job_s_name_fits_into_a_label(render):
+    name = "n" * 40
+    job = the_job(render(pair(modelCache=SHARED, engines={name: {}})))
+    assert len(job["metadata"]["name"]) <= 63
+
+
 def test_a_baseline_shares_the_job(render):
     rendering = render(pair(modelCache=SHARED, baseline={"enabled": True}))
     assert the_job(rendering)
@@ -171,8 +178,10 @@ class Node:
         self.folder, self.calls = folder, folder / "calls"
         self.calls.touch()
         (folder / "bin").mkdir()
-        for name in ("mdadm", "mkfs.ext4", "mount", "chown"):
+        for name in ("mkfs.ext4", "mount", "chown"):
             self.program(name, f'echo "{name} $*" >> {self.calls}')
+        # Arrays of an earlier start are looked for first; --assemble makes nothing.
+        self.program("mdadm", f'[ "$1" = --assemble ] || echo "mdadm $*" >> {self.calls}')
         self.program("df", "echo df")
         self.program("mountpoint", "exit 1")
         self.program("blkid", "exit 2")
@@ -242,7 +251,10 @@ def test_without_an_empty_disk_nothing_is_made_and_it_says_why(tmp_path: Path):
 def test_the_file_system_of_an_earlier_start_is_mounted_again(tmp_path: Path):
     node = Node(tmp_path)
     node.disks("nvme0")
-    node.program("blkid", 'case "$*" in "-L vllm-models") echo /dev/md127 ;; *) exit 0 ;; esac')
+    # Its label is found once its array is put together.
+    node.program("mdadm", f'[ "$*" = "--assemble --scan" ] && touch {tmp_path / "assembled"}')
+    found = f"[ -e {tmp_path / 'assembled'} ] && echo /dev/md127"
+    node.program("blkid", f'case "$*" in "-L vllm-models") {found} ;; *) exit 0 ;; esac')
     assert node.run().returncode == 0
     assert node.called == ["mount -o noatime,discard /dev/md127 mnt", "chown 2000:2000 mnt/models"]
 
@@ -270,6 +282,14 @@ def test_images_and_models_come_from_mirrors_that_are_trusted(render):
         "name": "trusted-authorities",
         "items": [{"key": "bundle.pem", "path": "ca.crt"}],
     }
+
+
+@pytest.mark.parametrize("scenario", ["inference-pool", "nvme", "kserve", "gcs-fuse", "ingress"])
+def test_no_image_passes_by_the_mirror(render, scenario):
+    text = render(scenario, "--set", "global.imageRegistry=mirror.internal").text
+    images = re.findall(r"^ *-? *image: (.+)$", text, re.MULTILINE)
+    assert images
+    assert [image for image in images if not image.strip('"').startswith("mirror.internal/")] == []
 
 
 def test_an_engine_that_fetches_itself_knows_the_mirror(render):

@@ -320,6 +320,11 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, str, str], dict[str, Any]]] = {
         ("SD571", "traffic.inferencePool.enabled", "two routers for one engine"),
         POOL,
     ),
+    "a router whose name is too long": (
+        lookup(engines={"a": {}}, router={"entries": {"n" * 50: ["a"]}}),
+        ("SD457", "router.entries." + "n" * 50, "63 are the limit"),
+        lookup(engines={"a": {}}, router={"entries": {"n" * 40: ["a"]}}),
+    ),
     "entries beside a list of engines": (
         merged(TWO_MODELS, {"router": {"engines": ["chat"]}}),
         ("SD578", "router.engines", "router.entries is set too"),

@@ -19,7 +19,8 @@ if mountpoint -q "$mount_point"; then
     exit 0
 fi
 
-# The file system of an earlier start of the same node.
+# The file system of an earlier start of the same node, whose array a node does not always put together by itself.
+mdadm --assemble --scan >/dev/null 2>&1 || true
 if found=$(blkid -L "$label"); then
     echo "mounting $found again"
 else

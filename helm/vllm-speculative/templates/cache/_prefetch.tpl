@@ -71,8 +71,11 @@ Arguments: dict engine, models, image, wait (bool).
 {{- end -}}
 {{- end -}}
 
-{{/* Name of the Job that fetches an engine's models: another one for other models or another image. Arguments: dict engine, models, image. */}}
+{{/*
+Name of the Job that fetches an engine's models: another one for other models or another image, and at most 63 characters,
+since pods carry it as a label. Arguments: dict engine, models, image.
+*/}}
 {{- define "vllm-speculative.prefetchName" -}}
 {{- $what := dict "fetch" .models.fetch "image" .image "resources" .engine.v.modelCache.prefetch.resources "mirror" .engine.root.Values.global.modelMirror -}}
-{{- printf "%s-prefetch-%s" .engine.fullname ($what | toJson | sha256sum | trunc 8) -}}
+{{- printf "%s-prefetch-%s" (.engine.fullname | trunc 44 | trimSuffix "-") ($what | toJson | sha256sum | trunc 8) -}}
 {{- end -}}

@@ -28,6 +28,9 @@ Arguments: dict root, engines, routers.
 {{- include "vllm-speculative.fail" (list "SD571" "traffic.inferencePool.enabled" "two routers for one engine: the router and an endpoint picker" "router.enabled false, or traffic.inferencePool.enabled false") -}}
 {{- end -}}
 {{- range $router := .routers -}}
+{{- if gt (len .fullname) 63 -}}
+{{- include "vllm-speculative.fail" (list "SD457" (ternary "router" (printf "router.entries.%s" .entry) (empty .entry)) (printf "the name %s has %d characters, and 63 are the limit" .fullname (len .fullname)) "a shorter release or entry name") -}}
+{{- end -}}
 {{- $served := dict -}}
 {{- range .engines }}{{ $model := default .v.engine.model.name .v.engine.model.servedName }}{{ $_ := set $served $model (append (default list (get $served $model)) .name) }}{{ end -}}
 {{- if gt (len $served) 1 -}}

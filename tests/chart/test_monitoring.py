@@ -356,3 +356,15 @@ def sets(values: Any, path: list[str]) -> bool:
     if not path:
         return True
     return isinstance(values, dict) and path[0] in values and sets(values[path[0]], path[1:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "pod", "container"),
+    [("InferenceService", "predictor", "kserve-container"), ("LLMInferenceService", "kserve", "main")],
+)
+def test_kserve_s_pods_have_other_names(render, kind, pod, container):
+    rendering = render(lookup(kserve={"enabled": True, "kind": kind}), *OPERATOR)
+    (restarts,) = [rule for rule in rules_of(rendering) if rule.get("alert") == "EngineRestarts"]
+    assert f'pod=~"speculative-{pod}-[a-z0-9]+-[a-z0-9]{{5}}"' in restarts["expr"]
+    assert f'container="{container}"' in restarts["expr"]
+    assert {m["metadata"]["name"] for m in rendering.all("PodMonitor")} == {"speculative-engines"}

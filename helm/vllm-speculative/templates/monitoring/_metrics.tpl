@@ -22,9 +22,23 @@ the monitors here and the usual label maps for annotations both carry over. Argu
 namespace={{ .root.Release.Namespace | quote }}, app_kubernetes_io_instance={{ .root.Release.Name | quote }}, vllm_speculative_engine={{ .name | quote }}
 {{- end -}}
 
-{{/* Names of the engine's pods as a regular expression, for kube-state-metrics. Argument: engine. */}}
+{{/*
+Names of the engine's pods as a regular expression, for kube-state-metrics: of a StatefulSet, or of a Deployment, which KServe
+calls by other names. Argument: engine.
+*/}}
 {{- define "vllm-speculative.podSelector" -}}
-namespace={{ .root.Release.Namespace | quote }}, pod=~"{{ .fullname | replace "." "[.]" }}-{{ ternary "[0-9]+" "[a-z0-9]+-[a-z0-9]{5}" (eq .v.engine.workload "StatefulSet") }}"
+{{- $kserve := .root.Values.kserve -}}
+{{- $name := .fullname -}}
+{{- if $kserve.enabled }}{{ $name = printf "%s-%s" .fullname (ternary "predictor" "kserve" (eq $kserve.kind "InferenceService")) }}{{ end -}}
+{{- $single := and (not $kserve.enabled) (eq .v.engine.workload "StatefulSet") -}}
+namespace={{ .root.Release.Namespace | quote }}, pod=~"{{ $name | replace "." "[.]" }}-{{ ternary "[0-9]+" "[a-z0-9]+-[a-z0-9]{5}" $single }}"
+{{- end -}}
+
+{{/* Name of the engine's container. Argument: engine. */}}
+{{- define "vllm-speculative.engineContainer" -}}
+{{- with .root.Values.kserve -}}
+{{- if not .enabled }}engine{{ else if eq .kind "InferenceService" }}kserve-container{{ else }}main{{ end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The engine's name without the mark of its baseline: both arms have one name. Argument: engine. */}}

@@ -86,6 +86,7 @@ Sets out.groups, groups as Prometheus has them.
   "engine" (include "vllm-speculative.recordedSelector" (list $engine (ternary "speculative" "baseline" $s.enabled)))
   "baseline" (include "vllm-speculative.recordedSelector" (list $engine "baseline"))
   "pods" (include "vllm-speculative.podSelector" $engine)
+  "container" (include "vllm-speculative.engineContainer" $engine)
   "release" $engine.root.Release.Name
   "name" (include "vllm-speculative.engineLabel" $engine)
   "method" $s.method

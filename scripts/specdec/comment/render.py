@@ -36,6 +36,7 @@ def render(sources: Sources) -> str:
         *_terraform(sources),
         *_findings("Guard", sources.guard),
         *_findings("Rules", [f for f in sources.rules if f.severity != "note"]),
+        *[f"### Pools and values disagree\n\n{one['code']}: {cell(one['message'])}\n" for one in sources.disagreement],
         *_engines(sources),
         *_cost(sources),
         *_comparison(sources),

@@ -28,13 +28,13 @@ class Sources:
     bill: Bill | None
     comparison: Comparison | None
     skipped: list[str] = field(default_factory=list)
+    disagreement: list[dict[str, str]] = field(default_factory=list)
 
     @property
     def is_refused(self) -> bool:
         """Whether something in it stops the change."""
-        return any(f.severity == "error" for f in [*self.guard, *self.rules]) or not all(
-            e["fits"] for e in self.engines
-        )
+        errors = any(finding.severity == "error" for finding in [*self.guard, *self.rules])
+        return errors or bool(self.disagreement) or not all(engine["fits"] for engine in self.engines)
 
 
 def gather(
@@ -52,7 +52,7 @@ def gather(
     from specdec.compare import compare
     from specdec.deploy.cloud.price import bill
     from specdec.deploy.cloud.target import Target
-    from specdec.infrastructure.bought import wishes_for
+    from specdec.infrastructure.bought import disagreement, wishes_for
     from specdec.infrastructure.configs import beside
     from specdec.manifests import engines, parse
     from specdec.plan.document import plan_document
@@ -79,6 +79,7 @@ def gather(
         bill=bill(target, workloads) if target else None,
         comparison=compare(_manifests(against), manifests) if against else None,
         skipped=skipped,
+        disagreement=disagreement(target, workloads),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from specdec import environments, facts
 
 if TYPE_CHECKING:
     from specdec.deploy.cloud.target import Target
+    from specdec.manifests import EngineWorkload
     from specdec.plan.wishes import Wishes
 
 SKIPPED = "skipped"
@@ -33,6 +35,21 @@ def note(what: list[str]) -> str | None:
         f"terraform: skipped, so what would change in the cloud is not known ({states}; "
         f"make cloud-plan ENV={target.env.name}, with credentials)"
     )
+
+
+def disagreement(target: Target | None, engines: Sequence[EngineWorkload]) -> list[dict[str, str]]:
+    """Why the pools of the variables cannot run the engines, as the plan's warnings have it; none where they can."""
+    from specdec.errors import SpecdecError
+    from specdec.infrastructure import pools
+    from specdec.infrastructure.agreement import Ask, place
+
+    if target is None:
+        return []
+    try:
+        place([ask for ask in map(Ask.of, engines) if ask.gpus], pools.of(target), target.file.name)
+    except SpecdecError as error:
+        return [{"code": error.code, "message": f"{error} (fix: {error.fix})"}]
+    return []
 
 
 def wishes_for(wishes: Wishes, target: Target | None, accelerator: str) -> Wishes:

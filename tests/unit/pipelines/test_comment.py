@@ -91,6 +91,18 @@ def test_an_engine_that_does_not_fit_is_told_with_its_reason(tmp_path: Path) -> 
     assert "\n- `speculative`: " in made
 
 
+def test_values_that_mean_another_machine_than_the_pools_are_told(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    text = environments.load("prod").values[0].read_text()
+    values.write_text(text.replace("machineType: a3-highgpu-8g", "machineType: a3-megagpu-8g"))
+    where = replace(environments.load("prod"), values=[values])
+    made = render(gather(where))
+    assert "### Pools and values disagree" in made
+    assert "SD880" in made
+    assert "it selects" in made
+    assert "needs a look before it is applied" in made
+
+
 def test_a_comment_that_would_be_too_long_is_cut_and_still_whole(sources: Sources) -> None:
     finding = sources.guard[0]
     many = [replace(finding, message="x" * 3000, resource=f"r{i}") for i in range(60)]

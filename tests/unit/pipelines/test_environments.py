@@ -48,6 +48,7 @@ def test_an_environment_plans_and_fits(name: str, capsys: pytest.CaptureFixture[
     plans = list(document["engines"].values()) if "engines" in document else [document]
     assert all(plan["fits"] for plan in plans)
     assert document["terraform"] == "skipped"
+    assert not {"SD880", "SD881"} & {warning["code"] for plan in plans for warning in plan["warnings"]}
     assert run("plan", name) == 0
     shown = capsys.readouterr().out
     assert "fits: KV cache" in shown
@@ -96,6 +97,28 @@ def test_the_pools_of_an_environment_hold_its_engines(name: str) -> None:
         assert asks == []
         return
     assert set(place(asks, pools.of(target), str(target.file))) == {ask.name for ask in asks}
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "words"),
+    [
+        ("accelerator.machineType=a3-megagpu-8g", "SD880", "it selects"),
+        ("engine.replicas=9", "SD881", "9 replicas of engine speculative, h100 can hold 8"),
+        ("modelCache.emptyDir.sizeLimit=1500Gi", "SD880", "GiB of storage, a node has 5400"),
+    ],
+)
+def test_a_plan_warns_where_values_and_pools_disagree(
+    value: str, code: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("plan", "prod", "--set", value, "--format", "json")
+    warnings = {w["code"]: w["message"] for w in json.loads(capsys.readouterr().out)["warnings"]}
+    assert words in warnings[code]
+
+
+def test_a_grace_longer_than_a_spot_nodes_notice_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    run("plan", "prod-spot", "--set", "shutdown.timeoutSeconds=60", "--format", "json")
+    warnings = {w["code"]: w["message"] for w in json.loads(capsys.readouterr().out)["warnings"]}
+    assert "it stops in up to 67 s, a spot node is gone after 15" in warnings["SD880"]
 
 
 def row(name: str) -> list[str]:

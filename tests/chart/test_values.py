@@ -184,6 +184,16 @@ def test_the_packaged_chart_is_small_and_has_no_scenarios(helm, tmp_path):
     assert "/rendered/" not in listing
 
 
+def test_the_largest_scenario_renders_within_a_second(helm):
+    largest = max((CHART / "rendered").glob("*.yaml"), key=lambda path: path.stat().st_size).stem
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [helm, "template", "speculative", str(CHART), "--values", str(CHART / "ci" / f"{largest}-values.yaml")]
+    subprocess.run(command, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Processor time: what else runs on the machine does not count.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
+
+
 def test_environments_name_their_accelerator_and_version():
     for name in ENVIRONMENTS:
         values = yaml.safe_load((ROOT / "environments" / name / "values.yaml").read_text())

@@ -145,6 +145,7 @@ def test_rows_follow_each_other_without_gap_or_overlap() -> None:
         name: table["limits"][name]
         for name in ("pipelineParallel", "scheduleDataParallel", "tokensOfHead", "loraRanks")
     }
+    lists["draftTensorParallelSize"] = [r for r in table["limits"]["draftTensorParallelSize"] if r["methods"] == "*"]
     assert [name for name, rows in lists.items() if not follow_each_other(rows)] == []
 
 
@@ -189,6 +190,15 @@ DEFAULTS = [
     ("sampler", "v1", "h100", 79, "value", {"0.6.3": "sort", "0.17.0": "kernel"}),
     ("sampler", "v2", "h100", 79, "value", {"0.6.3": "none"}),
     ("hybridKv", "v1", "h100", 79, "value", {"0.6.3": False, "0.9.2": True}),
+    (
+        "nonTorch",
+        "v1",
+        "h100",
+        79,
+        "value",
+        {"0.6.3": "increase", "0.6.4": "context", "0.6.5": "increase", "0.27.0": "free memory"},
+    ),
+    ("hybridPrefixCaching", "v1", "h100", 79, "value", {"0.6.3": False, "0.28.0": True}),
     ("batching", "v0", "h100", 79, "seqs", {"0.6.3": 256}),
     ("batching", "v1", "h100", 79, "seqs", {"0.6.3": 1024}),
     ("batching", "v1", "h100", 79, "tokens", {"0.6.3": 8192}),

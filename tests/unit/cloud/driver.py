@@ -48,7 +48,7 @@ class Cloud:
     def offers(self, _: str) -> list[str] | None:
         return ["us-central1-a", "us-central1-b", "us-central1-f"]
 
-    def remains(self) -> list[Any]:
+    def remains(self, _: Any = ()) -> list[Any]:
         return []
 
 

@@ -208,5 +208,18 @@ def test_what_kubernetes_left_is_listed_with_its_command(targets: Read) -> None:
     tags = [{"ResourceType": "volume", "Tags": [{"Key": "kubernetes.io/cluster/inference-test", "Value": "owned"}]}]
     volume = ec2.create_volume(AvailabilityZone="us-east-1a", Size=100, TagSpecifications=tags)["VolumeId"]
     ec2.create_volume(AvailabilityZone="us-east-1a", Size=1)
-    found = [str(one) for one in Amazon(targets("aws")).remains()]
-    assert found == [f"volume {volume}, 100 GiB: aws ec2 delete-volume --volume-id {volume} --region us-east-1"]
+    address = ec2.allocate_address(Domain="vpc")
+    ec2.allocate_address(Domain="vpc")
+    subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
+    balancers = boto3.client("elbv2", region_name="us-east-1")
+    owner = [{"Key": "elbv2.k8s.aws/cluster", "Value": "inference-test"}]
+    arn = balancers.create_load_balancer(Name="front", Subnets=[subnet], Type="network", Tags=owner)["LoadBalancers"]
+    balancers.create_load_balancer(Name="somebody-elses", Subnets=[subnet], Type="network")
+    found = [str(one) for one in Amazon(targets("aws")).remains([address["PublicIp"]])]
+    assert found == [
+        f"volume {volume}, 100 GiB: aws ec2 delete-volume --volume-id {volume} --region us-east-1",
+        f"address {address['PublicIp']}: "
+        f"aws ec2 release-address --allocation-id {address['AllocationId']} --region us-east-1",
+        "load balancer front: aws elbv2 delete-load-balancer --load-balancer-arn "
+        f"{arn[0]['LoadBalancerArn']} --region us-east-1",
+    ]

@@ -138,7 +138,7 @@ class Silent:
     def offers(self, _: str) -> None:
         return None
 
-    def remains(self) -> list[Remain]:
+    def remains(self, _: Any = ()) -> list[Remain]:
         return [Remain("disk pvc-1", "gcloud compute disks delete pvc-1")]
 
 
@@ -181,7 +181,8 @@ def server() -> Server:
     for namespace in ("ai-inference", "other"):
         scaler = {"metadata": {"namespace": namespace, "finalizers": ["finalizer.keda.sh"]}}
         found.put(f"{KEDA}/namespaces/{namespace}/scaledobjects/engine", scaler)
-    balancer = {"metadata": {"namespace": "ai-inference"}, "spec": {"type": "LoadBalancer"}}
+    balancer = {"metadata": {"namespace": "ai-inference"}, "spec": {"type": "LoadBalancer"},
+                "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}}  # fmt: skip
     found.put("/api/v1/namespaces/ai-inference/services/gateway", balancer)
     found.put("/api/v1/namespaces/ai-inference/services/inner", {"metadata": {"namespace": "ai-inference"}})
     system = {"metadata": {"namespace": "kube-system"}, "spec": {"type": "LoadBalancer"}}
@@ -213,6 +214,12 @@ def test_scalers_go_while_keda_is_there_and_load_balancers_before_their_cluster(
         f"{KEDA}/namespaces/other/scaledobjects/engine",
         "/api/v1/namespaces/ai-inference/services/gateway",
     ]
+
+
+def test_addresses_of_load_balancers_are_noted_while_the_cluster_stands(server: Server) -> None:
+    gateway = {"metadata": {"namespace": "ai-inference"}, "status": {"addresses": [{"value": "203.0.113.9"}]}}
+    server.put("/apis/gateway.networking.k8s.io/v1/namespaces/ai-inference/gateways/engine", gateway)
+    assert sorted(finalizers.addresses(cluster_of(server))) == ["203.0.113.7", "203.0.113.9"]
 
 
 def test_what_hangs_is_named_with_its_finalizer(destroy: Callable[..., CloudDestroy], server: Server) -> None:

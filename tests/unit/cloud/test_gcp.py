@@ -304,16 +304,18 @@ def test_no_network_is_a_warning_for_each_question(targets: Read, clusters: Clus
 
 
 def test_what_kubernetes_left_is_listed_with_its_command(targets: Read, session: Session) -> None:
-    session.answers["aggregated/disks"] = (200, {"items": {"zones/us-central1-a": {"disks": [{"name": "pvc-1"}]}}})
-    rules = [{"name": "k8s2-inference-test-gw"}, {"name": "somebody-elses"}]
-    session.answers["aggregated/forwardingRules"] = (
-        200,
-        {"items": {"regions/us-central1": {"forwardingRules": rules}}},
-    )
-    found = [str(one) for one in Google(targets(), session).remains()]
+    disks = [{"name": "pvc-1", "sizeGb": "100"}]
+    session.answers["aggregated/disks"] = (200, {"items": {"zones/us-central1-a": {"disks": disks}}})
+    rules = [{"name": "a1b2", "IPAddress": "203.0.113.7"}, {"name": "somebody-elses", "IPAddress": "203.0.113.8"}]
+    scopes = {"regions/us-central1": {"forwardingRules": rules}}
+    session.answers["aggregated/forwardingRules"] = (200, {"items": scopes})
+    static = {"global": {"addresses": [{"name": "front", "address": "203.0.113.9"}]}}
+    session.answers["aggregated/addresses"] = (200, {"items": static})
+    found = [str(one) for one in Google(targets(), session).remains(["203.0.113.7", "203.0.113.9"])]
     assert found == [
-        "disk pvc-1 in us-central1-a: "
+        "disk pvc-1, 100 GB in us-central1-a: "
         "gcloud compute disks delete pvc-1 --zone us-central1-a --project my-project --quiet",
-        "load balancer k8s2-inference-test-gw: gcloud compute forwarding-rules delete k8s2-inference-test-gw "
-        "--region us-central1 --project my-project --quiet",
+        "load balancer a1b2 (203.0.113.7): "
+        "gcloud compute forwarding-rules delete a1b2 --region us-central1 --project my-project --quiet",
+        "address front (203.0.113.9): gcloud compute addresses delete front --global --project my-project --quiet",
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from specdec import facts
@@ -196,35 +196,37 @@ class Amazon:
             for instance in resource.get("instances", [])
         )
 
-    def remains(self) -> list[Remain]:
-        """Volumes and load balancers that Kubernetes made for the cluster, and addresses that nobody uses."""
-        tag, found = f"kubernetes.io/cluster/{self.target.name}", []
-        region = f"--region {self.target.region}"
+    def remains(self, addresses: Sequence[str] = ()) -> list[Remain]:
+        """Volumes, addresses and load balancers by the tags that Kubernetes puts on them, or by their address."""
+        name, found = self.target.name, []
+        tag, region = f"kubernetes.io/cluster/{name}", f"--region {self.target.region}"
         try:
             ec2 = self._ask("ec2")
-            owned = [{"Name": "tag-key", "Values": [tag]}]
-            for volume in ec2.describe_volumes(Filters=owned)["Volumes"]:
-                name = volume["VolumeId"]
-                found.append(
-                    Remain(f"volume {name}, {volume['Size']} GiB", f"aws ec2 delete-volume --volume-id {name} {region}")
-                )
-            for address in ec2.describe_addresses(Filters=owned)["Addresses"]:
-                name = address["AllocationId"]
-                command = f"aws ec2 release-address --allocation-id {name} {region}"
-                found.append(Remain(f"address {address.get('PublicIp')}", command))
-            pages = (
-                self._ask("resourcegroupstaggingapi")
-                .get_paginator("get_resources")
-                .paginate(TagFilters=[{"Key": tag}], ResourceTypeFilters=["elasticloadbalancing:loadbalancer"])
-            )
-            for page in pages:
-                for one in page["ResourceTagMappingList"]:
-                    arn = one["ResourceARN"]
+            for one in ec2.describe_volumes(Filters=[{"Name": "tag-key", "Values": [tag]}])["Volumes"]:
+                command = f"aws ec2 delete-volume --volume-id {one['VolumeId']} {region}"
+                found.append(Remain(f"volume {one['VolumeId']}, {one['Size']} GiB", command))
+            for one in ec2.describe_addresses()["Addresses"]:
+                if one.get("PublicIp") in addresses or tag in {entry["Key"] for entry in one.get("Tags", [])}:
+                    command = f"aws ec2 release-address --allocation-id {one['AllocationId']} {region}"
+                    found.append(Remain(f"address {one['PublicIp']}", command))
+            # The cloud provider's own tag, and the one of the AWS Load Balancer Controller.
+            for tags in ({"Key": tag}, {"Key": "elbv2.k8s.aws/cluster", "Values": [name]}):
+                for arn in self._balancers(tags):
                     command = f"aws elbv2 delete-load-balancer --load-balancer-arn {arn} {region}"
                     found.append(Remain(f"load balancer {arn.rsplit('/', 2)[-2]}", command))
         except _errors():
             return found
         return found
+
+    def _balancers(self, tags: dict[str, Any]) -> list[str]:
+        """ARNs of load balancers with a tag."""
+        pages = self._ask("resourcegroupstaggingapi").get_paginator("get_resources")
+        kinds = ["elasticloadbalancing:loadbalancer"]
+        return [
+            str(one["ResourceARN"])
+            for page in pages.paginate(TagFilters=[tags], ResourceTypeFilters=kinds)
+            for one in page["ResourceTagMappingList"]
+        ]
 
 
 def _boto(service: str, region: str) -> Any:

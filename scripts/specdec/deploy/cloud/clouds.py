@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,8 +32,8 @@ class Cloud(Protocol):
     def offers(self, machine: str) -> list[str] | None:
         """Zones of the region that sell a machine type, None where the cloud does not say."""
 
-    def remains(self) -> list[Remain]:
-        """What the environment's cluster left behind."""
+    def remains(self, addresses: Sequence[str] = ()) -> list[Remain]:
+        """What the environment's cluster left behind. `addresses`: those of its load balancers, while it stood."""
 
 
 def connect(target: Target) -> Cloud:

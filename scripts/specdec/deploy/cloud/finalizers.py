@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from specdec.deploy.cluster import ApiError, Cluster, Object
-from specdec.manifests import mapping
+from specdec.manifests import mapping, sequence
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,17 @@ def items(cluster: Cluster, kind: KindOf) -> list[Object]:
 def path_of(kind: KindOf, one: Object) -> str:
     metadata = one["metadata"]
     return f"{kind.group}/namespaces/{metadata.get('namespace')}/{kind.plural}/{metadata['name']}"
+
+
+def addresses(cluster: Cluster) -> list[str]:
+    """Where load balancers of the cluster answer: addresses and names of Services, Ingresses and Gateways."""
+    found = []
+    for kind in EXPOSED:
+        for one in items(cluster, kind):
+            status = mapping(one.get("status"))
+            points = [*sequence(mapping(status.get("loadBalancer")).get("ingress")), *sequence(status.get("addresses"))]
+            found += [str(point.get("ip") or point.get("hostname") or point.get("value")) for point in points]
+    return list(dict.fromkeys(found))
 
 
 def delete(cluster: Cluster, kinds: tuple[KindOf, ...], report: Callable[[str], None]) -> None:

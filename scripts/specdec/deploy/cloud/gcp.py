@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -249,35 +249,35 @@ class Google:
             self._clusters = container_v1.ClusterManagerClient(credentials=self.api.credentials)
         return self._clusters
 
-    def remains(self) -> list[Remain]:
-        """Disks, addresses and load balancers that Kubernetes made for the cluster, and the state's bucket."""
-        findings = Findings(self.target)
-        if not self.api.login(findings):
+    def remains(self, addresses: Sequence[str] = ()) -> list[Remain]:
+        """Disks by the label that GKE puts on them; load balancers and static addresses by their address."""
+        if not self.api.login(Findings(self.target)):
             return []
-        project, name = self.target.project, self.target.name
-        delete, found = f"--project {project} --quiet", []
-        label = f"labels.goog-k8s-cluster-name = {name}"
-        for disk, zone in self._listed("disks", label):
-            found.append(Remain(f"disk {disk} in {zone}", f"gcloud compute disks delete {disk} --zone {zone} {delete}"))
-        for rule, region in self._listed("forwardingRules", None):
-            if name in rule:
-                command = f"gcloud compute forwarding-rules delete {rule} --region {region} {delete}"
-                found.append(Remain(f"load balancer {rule}", command))
-        for address, region in self._listed("addresses", None):
-            if name in address:
-                command = f"gcloud compute addresses delete {address} --region {region} {delete}"
-                found.append(Remain(f"address {address}", command))
+        delete, found = f"--project {self.target.project} --quiet", []
+        for disk, zone in self._listed("disks", f"labels.goog-k8s-cluster-name = {self.target.name}"):
+            command = f"gcloud compute disks delete {disk['name']} --zone {zone} {delete}"
+            found.append(Remain(f"disk {disk['name']}, {disk.get('sizeGb', '?')} GB in {zone}", command))
+        for kind, what, key in (
+            ("forwardingRules", "load balancer", "IPAddress"),
+            ("addresses", "address", "address"),
+        ):
+            noun = "forwarding-rules" if kind == "forwardingRules" else kind
+            for one, place in self._listed(kind, None) if addresses else []:
+                if one.get(key) not in addresses:
+                    continue
+                where = "--global" if place == "global" else f"--region {place}"
+                command = f"gcloud compute {noun} delete {one['name']} {where} {delete}"
+                found.append(Remain(f"{what} {one['name']} ({one[key]})", command))
         return found
 
-    def _listed(self, kind: str, only: str | None) -> list[tuple[str, str]]:
+    def _listed(self, kind: str, only: str | None) -> list[tuple[dict[str, Any], str]]:
+        """Resources of a kind with their zone or region."""
         params = {"filter": only} if only else {}
         try:
             scopes = self.api.get(f"{COMPUTE}/{self.target.project}/aggregated/{kind}", **params).get("items", {})
         except errors():
             return []
-        return [
-            (one["name"], scope.rsplit("/", 1)[-1]) for scope, found in scopes.items() for one in found.get(kind, [])
-        ]
+        return [(one, scope.rsplit("/", 1)[-1]) for scope, found in scopes.items() for one in found.get(kind, [])]
 
 
 def _numbers(version: str) -> tuple[int, ...]:

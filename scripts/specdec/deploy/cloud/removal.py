@@ -46,6 +46,8 @@ class CloudDestroy:
         self.cloud = cloud or clouds.connect(target)
         self.reach = reach or (lambda file, context, space: connect(space, kubeconfig=file, context=context))
         self.record = Record(made(target.folder))
+        # Noted while the cluster stands, for a run that only finds it gone.
+        self.addresses: list[str] = list(self.record.facts.get("addresses") or [])
 
     def run(self) -> dict[str, Any]:
         """What was removed and what stays. Raises SpecdecError: nothing was touched; FoundWrong: part of it is gone."""
@@ -62,8 +64,12 @@ class CloudDestroy:
             self.ask(f"Destroy {self.target.name}: the release, the platform and {len(held)} resources?")
             # Nothing of what a deploy noted holds any more: a later one begins at its beginning, and asks again.
             self.record.clear()
+            self.record.put(addresses=self.addresses)
             outputs = dict(root.outputs().get("platform") or {})
             cluster = self._reach(outputs) if outputs and self._runs("platform") else None
+            if cluster:
+                self.addresses = list(dict.fromkeys([*self.addresses, *finalizers.addresses(cluster)]))
+                self.record.put(addresses=self.addresses)
             if cluster and self._runs("chart"):
                 with self.record.stage("destroy chart", ""), self.progress.step("chart"):
                     self._chart(cluster)
@@ -188,7 +194,7 @@ class CloudDestroy:
 
     def _end(self, root: Root, *, removed: bool) -> dict[str, Any]:
         with self.progress.step("remains"):
-            found = [str(one) for one in self.cloud.remains()]
+            found = [str(one) for one in self.cloud.remains(self.addresses)]
             self.progress.note(f"{len(found)} things that still cost money")
         bucket = self.target.backend(root.name).get("bucket")
         return {"removed": removed, "remains": [*found, f"the bucket of the state, {bucket}: it holds the history"]}

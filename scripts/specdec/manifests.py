@@ -76,6 +76,8 @@ LLM_SERVICE: tuple[Path, ...] = (
     ("spec", "prefill", "template"),
     ("spec", "prefill", "worker"),
 )
+# KServe takes the image from a runtime that it chooses.
+IMAGE_ELSEWHERE = ("InferenceService", "LLMInferenceService", "LLMInferenceServiceConfig")
 POD_SPECS: dict[str, tuple[Path, ...]] = {
     "Pod": (("spec",),),
     "CronJob": (("spec", "jobTemplate", "spec", "template", "spec"),),
@@ -122,7 +124,8 @@ def _engines(manifest: Manifest, engine_version: str | None) -> Iterator[EngineW
     for path, spec in pod_specs(manifest):
         for container, container_path in _containers(spec, path):
             argv = arguments(container)
-            if is_engine(container, argv):
+            # Without an image it is a patch of a container that stands elsewhere: what it does not say, that one may.
+            if (container.get("image") or manifest.kind in IMAGE_ELSEWHERE) and is_engine(container, argv):
                 yield _workload(manifest, spec, path, container, container_path, argv, engine_version)
 
 
@@ -225,12 +228,13 @@ def _workload(
 def version_of_image(image: str) -> str | None:
     """vLLM's version by the image's tag; None where another project's tags count its own.
 
-    Those are images that are not called vLLM, and tags below the first version that engines.yaml knows (LMCache's
-    vllm-openai:v0.3.9).
+    Those are images that are not called vLLM, tags below the first version that engines.yaml knows (LMCache's
+    vllm-openai:v0.3.9) and tags that count years (NVIDIA's vllm:26.02-py3).
     """
     version = facts.version_of_tag(image_tag(image) or "") if "vllm" in image.lower() else None
     oldest = str(facts.engines()["versions"][0]["from"])
-    return version if version and facts.version_key(version) >= facts.version_key(oldest) else None
+    ours = version and facts.version_key(oldest) <= facts.version_key(version) < (2,)
+    return version if ours else None
 
 
 def image_tag(image: str) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from specdec.manifests import engines, parse
 
@@ -208,7 +210,9 @@ class TestWhatTheseFormsGetWrong:
         finds(typo, "SD134", "did you mean VLLM_CACHE_ROOT?")
         passes(quoted(STACK, SOUND), "SD134")
 
-    @pytest.mark.parametrize("image", ["lmcache/vllm-openai:v0.3.9post2", "ghcr.io/llm-d/llm-d:v0.4.0"])
+    @pytest.mark.parametrize(
+        "image", ["lmcache/vllm-openai:v0.3.9post2", "ghcr.io/llm-d/llm-d:v0.4.0", "nvcr.io/nvidia/vllm:26.02-py3"]
+    )
     def test_a_tag_that_counts_another_project(self, image: str) -> None:
         text = quoted(STACK, SOUND).replace("vllm/vllm-openai:v0.32.0", image)
         assert engines(parse(text))[0].engine_version is None
@@ -228,3 +232,40 @@ class TestWhatTheseFormsGetWrong:
         )
         finds(cluster + SERVING.format(name="ray", selector="app: rays", port=80), "SD502", "app=rays")
         passes(cluster + SERVING.format(name="ray", selector="app: ray", port=80), "SD502")
+
+    def test_a_patch_of_a_container_is_no_engine_of_its_own(self) -> None:
+        patch = STACK.replace('          image: "vllm/vllm-openai:v0.32.0"\n', "")
+        assert found(quoted(patch, BROKEN)) == []
+
+    def test_labels_that_a_controller_gives_are_no_mistake(self) -> None:
+        leader = SERVING.format(name="chat", selector="leaderworkerset.sigs.k8s.io/name: chat, role: leader", port=8080)
+        assert not found(quoted(LEADER_WORKER_SET, SOUND) + leader, "SD502")
+        finds(quoted(LEADER_WORKER_SET, SOUND) + leader.replace("role: leader", "role: first"), "SD502", "role=first")
+
+    def test_values_that_kubernetes_fills_in_from_elsewhere(self) -> None:
+        text = quoted(STACK, SOUND).replace('- "8000"', "- $(PORT)")
+        text = text.replace(
+            "- {name: HF_HOME, value: /data}", "- {name: PORT, valueFrom: {configMapKeyRef: {name: a, key: b}}}"
+        )
+        assert not {"SD104", "SD105"} & {finding.code for finding in found(text)}
+
+
+class TestMemoryOnTheEdge:
+    """What only the band allows is a warning: refusing what may run is a false alarm."""
+
+    @staticmethod
+    def on_l4(length: int) -> str:
+        text = quoted(STACK, SOUND).replace("/data/chat", "meta-llama/Llama-3.1-8B-Instruct")
+        text = text.replace('- "--host"', f'- "--max-model-len"\n            - "{length}"\n            - "--host"')
+        text = text.replace("v0.32.0", "v0.8.5").replace(
+            "      containers:", "      nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}\n      containers:"
+        )
+        return text
+
+    def test_a_length_within_the_band_and_one_beyond_it(self) -> None:
+        left = int(re.search(r"(\d+) tokens$", finds(self.on_l4(65536), "SD320").message).group(1))  # by best guess
+        finds(self.on_l4(left + 1024), "SD303", f"{left} tokens")
+        assert not found(self.on_l4(left + 1024), "SD320")
+        finds(self.on_l4(65536), "SD320", "of KV cache")
+        assert not found(self.on_l4(65536), "SD303")
+        assert not {"SD303", "SD320"} & {finding.code for finding in found(self.on_l4(left - 1024))}

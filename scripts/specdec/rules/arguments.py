@@ -14,8 +14,8 @@ from specdec.rules.versions import has, nearest_name, versions_with
 
 
 def not_yet_known(text: str) -> bool:
-    """Whether a shell or a template puts something into it before the engine sees it: $NAME, ${NAME}, {{ .Name }}."""
-    return bool(re.search(r"\$\{?\w|\{\{", text))
+    """Whether Kubernetes, a shell or a template puts something into it: $(NAME), $NAME, ${NAME}, {{ .Name }}."""
+    return bool(re.search(r"\$[\w({]|\{\{", text))
 
 
 ARG_UTILS = "vllm/engine/arg_utils.py"

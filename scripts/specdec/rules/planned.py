@@ -43,6 +43,17 @@ def where(engine: EngineWorkload, code: str, path: str | None) -> Path:
     return engine.path_of(FLAGS.get(path or "", "--gpu-memory-utilization"))
 
 
+def may_fit(engine: EngineWorkload) -> bool:
+    """Whether what does not fit by the planner's best guess would by the upper end of its band."""
+    from specdec.plan import kvcache, memory
+    from specdec.plan.weights import GIB
+    from specdec.plan.workloads import plan_input
+
+    setup = plan_input(engine).setup
+    plan = memory.plan(setup)
+    return plan.ranks[plan.least].band[1] * GIB >= kvcache.sequence_bytes(setup, plan.least)
+
+
 def of_plan(code: str) -> Check:
     """The check that passes on the planner's findings with that code."""
 
@@ -50,7 +61,9 @@ def of_plan(code: str) -> Check:
         for engine, found in world.planned:
             method = engine.args.speculative.method if engine.args.speculative else None
             # A draft model stops drafting where its positions end; a head does not.
-            if found.code == code and not (code == "SD227" and method == "draft_model"):
+            if found.code != code or (code == "SD227" and method == "draft_model"):
+                continue
+            if code != "SD320" or not may_fit(engine):
                 yield Problem(engine.manifest, where(engine, code, found.path), found.message, found.fix)
 
     return check
@@ -218,6 +231,27 @@ ROWS = (
         + "nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4}\n",
     ),
 )
+
+
+@rule(
+    "SD303",
+    "fits-by-luck",
+    Severity.warning,
+    reason="By the planner's best guess one sequence of --max-model-len does not fit, and by the upper end of its band "
+    "it does: whether the engine starts depends on what else is on the GPU and on its driver.",
+    fix="what the finding says, or a length that leaves room",
+    source=MEMORY,
+    bad=on_gpu(alone(LLAMA, "--max-model-len=32768").replace("v0.32.0", "v0.8.5"), "NVIDIA-L4").replace(
+        "      - --shutdown-timeout=60\n", ""
+    ),
+    good=on_gpu(alone(LLAMA, "--max-model-len=16384").replace("v0.32.0", "v0.8.5"), "NVIDIA-L4").replace(
+        "      - --shutdown-timeout=60\n", ""
+    ),
+)
+def fits_by_luck(world: World) -> Iterator[Problem]:
+    for engine, found in world.planned:
+        if found.code == "SD320" and may_fit(engine):
+            yield Problem(engine.manifest, engine.path_of("--max-model-len"), found.message, found.fix)
 
 
 def register() -> None:

@@ -13,6 +13,7 @@ from specdec.rules.model import REMOVED, Edit, Problem, Severity, each_engine, r
 
 SOURCE = "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/"
 DOWNLOAD = 200e6  # bytes a second: a first start from a model hub or network storage
+LONG_ENOUGH = 600  # seconds that nobody calls too short without knowing the weights
 LOCAL_READ = 1e9  # bytes a second: from a local disk, where an init container has put the weights
 
 
@@ -82,7 +83,7 @@ def liveness_before_load(engine: EngineWorkload) -> Iterator[Problem]:
     if not liveness or engine.container.get("startupProbe"):
         return
     seconds, reckoned = need(engine) or (None, "how long the weights load is not known")
-    if seconds is None or seconds > budget(liveness):
+    if (seconds is None and budget(liveness) < LONG_ENOUGH) or (seconds or 0) > budget(liveness):
         message = f"no startupProbe: the liveness probe restarts the engine after {budget(liveness)} s, and {reckoned}"
         yield Problem(engine.manifest, (*engine.container_path, "livenessProbe"), message)
 

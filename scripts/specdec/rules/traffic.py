@@ -66,8 +66,19 @@ def service_named_like_a_variable(world: World) -> Iterator[Problem]:
                 yield Problem(engine.manifest, engine.path, message, None, edits)
 
 
+# Labels that pods get when they are made: no manifest has them.
+GIVEN_BY_CONTROLLERS = (
+    "leaderworkerset.sigs.k8s.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/", "batch.kubernetes.io/",
+    "ray.io/", "serving.kserve.io/", "kserve.io/", "job-name",
+)  # fmt: skip
+
+
 def selected(world: World, service: Manifest) -> list[tuple[Manifest, dict[str, object]]]:
-    wanted = mapping(service.get("spec.selector"))
+    wanted = {
+        key: value
+        for key, value in mapping(service.get("spec.selector")).items()
+        if not str(key).startswith(GIVEN_BY_CONTROLLERS)
+    }
     namespace = service.namespace
     return [
         (pod.manifest, pod.spec)
@@ -197,7 +208,7 @@ def target_port_missing(world: World) -> Iterator[Problem]:
             continue
         for index, port in enumerate(sequence(service.get("spec.ports"))):
             target = mapping(port).get("targetPort")
-            if not isinstance(target, str) or re.fullmatch(r"\d+", target):
+            if not isinstance(target, str) or re.fullmatch(r"\d+", target) or "$" in target:
                 continue
             for manifest, spec in selected(world, service):
                 names = {

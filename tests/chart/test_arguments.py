@@ -9,6 +9,9 @@ import yaml
 
 from .conftest import CHART, DRAFT, DRAFT_REVISION, TARGET, TARGET_REVISION, lookup, pair, unescaped
 
+# ngram beside heads takes no model.
+NO_DRAFT = ("--set", "engines.old.speculative.model.name=,engines.old.speculative.model.revision=")
+
 
 def test_a_draft_model_on_0_32_is_one_json_element(render):
     rendering = render(pair(engine={"version": "0.32.0"}))
@@ -212,6 +215,50 @@ def test_the_runner_can_be_chosen_where_there_are_two(render):
     chosen = render(lookup(engine={"runner": "v1"}))
     assert chosen.env()["VLLM_USE_V2_MODEL_RUNNER"] == "0"
     assert "VLLM_USE_V2_MODEL_RUNNER" not in render(lookup()).env()
+
+
+def test_a_value_that_one_runner_heeds_chooses_it(render):
+    engines = {
+        "parallel": {"speculative": {"parallelDrafting": True}},
+        "block": {"speculative": {"rejectionSampling": "block"}},
+        "old": {"engine": {"version": "0.9.2"}, "speculative": {"method": "ngram", "disableByBatchSize": 8}},
+        "free": {},
+    }
+    rendering = render(pair(engines=engines, speculative={"method": "eagle3"}, router={"enabled": False}), *NO_DRAFT)
+    told = {name: rendering.env(f"speculative-{name}").get("VLLM_USE_V2_MODEL_RUNNER") for name in engines}
+    assert told == {"parallel": "0", "block": "1", "old": None, "free": None}
+    assert rendering.env("speculative-old")["VLLM_USE_V1"] == "0"
+    annotations = rendering.workload("speculative-old")["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["vllm-speculative/runner"] == "v0"
+
+
+def test_adapters_are_fetched_pinned_and_told_by_path(render):
+    modules = [
+        {"servedName": "sql", "name": "org/sql", "revision": "c" * 40},
+        {"servedName": "a = b", "name": "/srv/my adapters/$(X)"},
+    ]
+    values = lookup(lora={"enabled": True, "modules": modules, "maxRank": 32, "targetModules": ["q_proj", "v_proj"]})
+    rendering = render(values)
+    args = rendering.args()
+    first = args.index("--lora-modules")
+    assert [json.loads(text) for text in args[first + 1 : first + 3]] == [
+        {"name": "sql", "path": f"/models/hub/models--org--sql/snapshots/{'c' * 40}"},
+        {"name": "a = b", "path": "/srv/my adapters/$(X)"},
+    ]
+    assert args[args.index("--lora-target-modules") + 1 :][:2] == ["q_proj", "v_proj"]
+    assert rendering.flag("--max-lora-rank") == "32"
+    (prefetch,) = rendering.pod()["initContainers"]
+    assert prefetch["args"][-2:] == ["org/sql", "c" * 40]
+
+
+def test_options_of_the_draft_s_loader_keep_their_integers(render):
+    load = {"format": "safetensors", "extraConfig": {"threads": 1048576, "nested": {"share": 0.5, "on": True}}}
+    assert render(pair(speculative={"load": load})).speculation()["draft_load_config"] == {
+        "load_format": "safetensors",
+        "model_loader_extra_config": {"threads": 1048576, "nested": {"share": 0.5, "on": True}},
+    }
+    text = render(pair(speculative={"load": load})).flag("--speculative-config")
+    assert '"threads":1048576' in text
 
 
 def test_every_row_of_the_table_has_a_source():

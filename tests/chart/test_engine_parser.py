@@ -16,7 +16,7 @@ from specdec.engine_check.verdict import Verdict
 from .conftest import ENVIRONMENTS, ROOT, SCENARIOS
 
 PYTHON = Path(os.environ.get("SPECDEC_ENGINE_PYTHON", ROOT / ".tools" / "engine" / "bin" / "python"))
-OF_0_32 = [name for name in SCENARIOS + ENVIRONMENTS if name != "seed-0.6.3"]
+OF_0_32 = [name for name in SCENARIOS + ENVIRONMENTS if name not in ("seed-0.6.3", "speculation")]
 
 pytestmark = [
     pytest.mark.skipif(not PYTHON.exists(), reason=f"no engine at {PYTHON}: make setup, or SPECDEC_ENGINE_PYTHON"),

@@ -209,6 +209,10 @@ def main() -> int:
     helm = shutil.which("helm", path=str(ROOT / ".tools" / "bin")) or "helm"
     verdicts: dict[str, str | None] = json.loads(VERDICTS.read_text()) if VERDICTS.exists() else {}
     mutants: list[TableMutant | TemplateMutant] = [*table_mutants(), *template_mutants()]
+    if red := red_test(table()):
+        raise SystemExit(f"{red} is red without any mutant")
+    if stale := [name for name in SCENARIOS if _differs(helm, CHART, name)]:
+        raise SystemExit(f"the golden renderings of {', '.join(stale)} are out of date: make golden")
     with tempfile.TemporaryDirectory() as folder:
         for i, mutant in enumerate(mutants, 1):
             if str(mutant) not in verdicts:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from conftest import ROOT, Copy
 from specdec import environments, helm
+from specdec.cli import main
 from specdec.deploy.cloud import tfvars
 from specdec.deploy.cloud.target import Target
 from specdec.environments import Environment
@@ -122,6 +123,28 @@ def test_pools_that_no_environment_has_are_read_as_terraform_makes_them(
     found = pools.of(where)
     assert {nodes.name for nodes in found} == set(made)
     for nodes in found:
+        same(nodes, made[nodes.name])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("team-a", ("--accelerator", "l4", "--method", "ngram", "--quantization", "fp8", "--provisioning", "spot")),
+        ("a-name-of-23-characters", ("--cloud", "eks", "--accelerator", "a10g", "--method", "ngram")),
+    ],
+)
+def test_a_new_environment_is_one_for_terraform_too(
+    copy: Copy, one_tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, options: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "environments"
+    shutil.copytree(ENVIRONMENTS, folder, ignore=shutil.ignore_patterns(".specdec"))
+    monkeypatch.setenv("SPECDEC_ENVIRONMENTS", str(folder))
+    with pytest.raises(SystemExit) as stop:
+        main(["init", name, *options, "--yes"])
+    assert stop.value.code == 0
+    where = target(folder / name)
+    made = made_by_terraform(copy, one_tool, where.cloud, where.file)
+    for nodes in pools.of(where):
         same(nodes, made[nodes.name])
 
 

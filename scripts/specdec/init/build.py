@@ -38,7 +38,11 @@ def build(answers: Answers) -> tuple[Path, list[dict[str, Any]], Bill]:
         plans, choice = _fitting(answers, draft)
         where = Environment(answers.name, draft, [draft / "values.yaml"], template.RELEASE, template.NAMESPACE, None)
         found = _check(where)
-        shutil.copytree(draft, final)
+        # Whole or not at all: a folder whose name starts with a dot is no environment.
+        part = final.with_name(f".{answers.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(draft, part)
+        part.rename(final)
     _note(answers.name, template.purpose(answers, choice), final, found)
     return final, plans, found
 

@@ -28,7 +28,8 @@ def read(text: str) -> Any:
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    return read((CASES / f"{name}.yaml").read_text())
+    """The cases of every file whose name begins so."""
+    return [case for path in sorted(CASES.glob(f"{name}*.yaml")) for case in read(path.read_text())]
 
 
 def _key(version: str) -> tuple[int, ...]:

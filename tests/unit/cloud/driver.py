@@ -59,6 +59,12 @@ def chart(_env: Environment, kubeconfig: Path, _options: Options, _progress: Pro
     return {"ok": True, "release": "speculative", "revision": 1, "pods": [], "namespace": "ai-inference"}
 
 
+def reach(_outputs: dict[str, Any]) -> None:
+    """There is no API server behind the fake cloud; that one was looked for is noted."""
+    with (folder() / "reached").open("a") as reached:
+        reached.write("once\n")
+
+
 def refuse(question: str) -> None:
     raise SystemExit(f"asked: {question}")
 
@@ -81,7 +87,7 @@ def main(what: str, name: str, options: dict[str, Any]) -> int:
                 target, removal.DestroyOptions(**options), Progress(),
                 ask=lambda _: None, may_force=lambda _: False, cloud=Cloud(),
             )  # fmt: skip
-            run._reach = lambda _: None
+            run._reach = reach
         print(json.dumps(run.run()))
     except SpecdecError as error:
         print(json.dumps(error.as_dict()))

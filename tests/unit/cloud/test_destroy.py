@@ -91,6 +91,24 @@ def test_a_killed_destroy_goes_on(world: World, stage: str, when: str) -> None:
     status, _, said = world.run("destroy")
     assert status == 0, said
     assert world.there == []
+    # What is in a cluster is not looked for again once it is gone: the cluster may be gone as well.
+    times = 1 if (stage, when) != ("destroy platform", "KILL_AT") else 2
+    assert len((world.folder / "reached").read_text().splitlines()) == times
+
+
+def test_a_deploy_after_half_a_destroy_makes_the_rest_anew(world: World) -> None:
+    world.run()
+    unprotect(world)
+    everything = world.there
+    world.run("destroy", KILL_AT="destroy cluster")
+    status, _, said = world.run()
+    assert status == 0, said
+    assert "the last run stopped at destroy cluster" in said
+    assert world.there == everything
+    unprotect(world)
+    status, _, said = world.run("destroy")
+    assert status == 0, said
+    assert len((world.folder / "reached").read_text().splitlines()) == 2
 
 
 def test_a_destroy_that_fails_halfway_goes_on(world: World) -> None:

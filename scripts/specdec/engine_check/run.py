@@ -10,7 +10,7 @@ from pathlib import Path
 
 from specdec import facts
 from specdec.engine_check import arguments, chart, models
-from specdec.engine_check.cases import Case, Cases
+from specdec.engine_check.cases import PLAIN, Case, Cases
 from specdec.engine_check.environment import quiet_environment
 from specdec.engine_check.verdict import Judged, Theirs, judge
 from specdec.errors import SpecdecError
@@ -41,6 +41,10 @@ def check(version: str, python: Path) -> list[Judged]:
         with chart.knowing(chart.with_models(folder, folder / "models")):
             ours = chart.ask(cases, folder)
         theirs = _asked(python, cases, ours, version, folder)
+    plain = theirs.get(PLAIN)
+    if plain is not None and not plain.taken:
+        # Whatever is refused afterwards would be refused for that.
+        raise SpecdecError(f"it takes nothing at all: {plain.message}", code="engine-ask", file=str(python))
     return [judge(case.name, ours[case.name], theirs[case.name], version, case.method) for case in cases]
 
 

@@ -20,8 +20,8 @@ from specdec.rules import versions
 from specdec.rules.speculation import LITERAL_HOLDS_FROM
 
 PARTS: tuple[versions.Part, ...] = ("flags", "fields", "methods")
-# V0's metrics stand in the sources longer than V0 runs.
-V0_ENDS = version_key("0.10.0")
+# The versions that run a core: V0's metrics stand in the sources for longer, V1's are an experiment before.
+CORES = {"v0": ("0.0.0", "0.10.0"), "v1": ("0.8.0", "9999.0.0")}
 
 
 @dataclass
@@ -136,7 +136,7 @@ def _inserted(text: str, part: str, name: str, version: str) -> str:
 def metrics(text: str, found: Iterable[Metric], version: str) -> Change:
     """metrics.yaml with what the release exports."""
     change = Change(text)
-    theirs = {(m.name, m.core): m for m in found if m.core == "v1" or version_key(version) < V0_ENDS}
+    theirs = {(metric.name, metric.core): metric for metric in found if _runs(metric.core, version)}
     ours = {(row["name"], row["core"]): row for row in facts.in_range(_metric_rows(), version)}
     for key in sorted(theirs.keys() - ours.keys()):
         metric = theirs[key]
@@ -172,6 +172,11 @@ def metrics(text: str, found: Iterable[Metric], version: str) -> Change:
         if row.get("role") and not role:
             change.questions.append(f"metric {metric.name}, which is {row['role']}, is hidden or of another type now")
     return change
+
+
+def _runs(core: str, version: str) -> bool:
+    first, end = CORES[core]
+    return version_key(first) <= version_key(version) < version_key(end)
 
 
 def metric_row(metric: Metric, version: str, before: str | None = None, role: str | None = None) -> str:

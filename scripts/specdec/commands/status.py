@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from specdec.errors import SpecdecError
 from specdec.output import Format
 
 
@@ -25,12 +26,16 @@ def status(
     from specdec.output import console, print_json
 
     cloud = infrastructure(environment, context)
-    if cloud is not None and not cloud["reachable"]:
-        # There is no cluster to ask: what Terraform knows is all.
-        found: dict[str, Any] = {"schema_version": 1, "environment": environment, "healthy": False, "reasons": []}
-        found["reasons"] = [f"not deployed: specdec deploy {environment}"]
-    else:
+    # Where there is no cluster to ask, or it does not answer, what Terraform knows is all.
+    found: dict[str, Any] = {"schema_version": 1, "environment": environment, "healthy": False, "reasons": []}
+    try:
+        if cloud is not None and not cloud["reachable"]:
+            raise SpecdecError("not deployed", fix=f"specdec deploy {environment}")
         found = overview.of(Live.of(environment, context, release, namespace))
+    except SpecdecError as error:
+        if cloud is None:
+            raise
+        found["reasons"] = [f"{error.message}: {error.fix}" if error.fix else error.message]
     if cloud is not None:
         found["infrastructure"] = cloud
     if format == Format.json:

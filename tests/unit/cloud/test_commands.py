@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from specdec import cli
+from specdec.deploy import overview
 from specdec.deploy.cloud.codes import NAMES
+from specdec.errors import FoundWrong
 
 from .conftest import ROOT, World
 
@@ -101,6 +103,20 @@ def test_status_shows_stages_resources_and_price(here: World, capsys: pytest.Cap
     shown = capsys.readouterr().out
     assert "inference-test in us-central1 (gke)" in shown
     assert "1 × helm_release" in shown
+
+
+def test_status_of_a_cluster_that_does_not_answer_still_shows_what_terraform_made(
+    here: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> None:
+        raise FoundWrong("the cluster at https://inference-test.gke.goog does not answer", code="cluster-unreachable")
+
+    here.run()
+    monkeypatch.setattr(overview, "of", silent)
+    assert run("status", "test", "--format", "json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["reasons"] == ["the cluster at https://inference-test.gke.goog does not answer"]
+    assert found["infrastructure"]["resources"]["google_container_cluster"] == 1
 
 
 def test_every_code_is_used_explained_and_nobody_elses() -> None:

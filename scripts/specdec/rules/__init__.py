@@ -24,6 +24,7 @@ def all_rules() -> dict[str, Rule]:
         graceful,
         heads,
         ignore_rules,
+        lookup,
         metrics,
         monitors,
         pair,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from specdec.rules import all_rules
-from specdec.rules.model import Rule
+from specdec.rules.examples import manifests_of
+from specdec.rules.model import Rule, World
 
 FAMILIES = {
     "0": "The command itself",
@@ -43,11 +44,17 @@ Severity: {rule.severity.value}
 ## Fix
 
 {rule.fix}
-
+{_certain(rule)}
 Source: {rule.source}
 
 Accept it where it is right: the annotation `vllm-speculative/ignore: "{rule.code}=why"` on the object.
 """
+
+
+def _certain(rule: Rule) -> str:
+    """What --fix does of it, by its own example."""
+    edits = any(problem.edits for problem in rule.check(World(manifests_of(rule.bad))))
+    return "\n`specdec validate --fix` changes it where the file says it plainly.\n" if edits else ""
 
 
 def index() -> str:

@@ -162,6 +162,7 @@ def _print(findings: list[Finding], manifests: list[Manifest], output: Report, i
         sys.stdout.write(report.junit(findings, resources) + "\n")
     else:
         _print_text(findings, len(manifests), ignored)
+        _print_not_judged(manifests)
 
 
 def _print_text(findings: list[Finding], objects: int, ignored: int) -> None:
@@ -184,3 +185,17 @@ def _print_text(findings: list[Finding], objects: int, ignored: int) -> None:
     counts = [f"{sum(f.severity == kind for f in active)} {kind}s" for kind in ("error", "warning")]
     accepted = f", {ignored} ignored" if ignored else ""
     out.print(Text(f"{', '.join(counts)}{accepted} in {objects} objects", style="bold"))
+
+
+def _print_not_judged(manifests: list[Manifest]) -> None:
+    """A note on models that no rule can judge the memory of."""
+    from rich.text import Text
+
+    from specdec.manifests import engines
+    from specdec.output import console
+    from specdec.rules.configs import unknown_models
+
+    names = sorted({name for engine in engines(manifests) for name in unknown_models(engine)})
+    if names:
+        told = f"not judged: memory and pair of {', '.join(names)} (--model-config NAME=DIR with their config.json)"
+        console().print(Text(told, style="dim"))

@@ -58,5 +58,11 @@ def layers(config: dict[str, Any] | None) -> int | None:
 
 def known_to_the_planner(engine: EngineWorkload) -> bool:
     """Whether the planner has the configurations of this engine's models at hand."""
+    return not unknown_models(engine)
+
+
+def unknown_models(engine: EngineWorkload) -> list[str]:
+    """The engine's models whose configuration nobody here knows: of them memory and pair are not judged."""
     draft = engine.args.speculative.model if engine.args.speculative else None
-    return all(config_of(engine, name) is not None for name in (engine.args.model, draft or engine.args.model))
+    names = dict.fromkeys([engine.args.model or "(no model)", *([draft] if draft else [])])
+    return [name for name in names if config_of(engine, name) is None]

@@ -199,6 +199,14 @@ spec:
         assert "layer 60" in found["SD204"]["message"]
         assert self.ENGINE.splitlines()[found["SD204"]["line"] - 1].strip().startswith("- '--speculative-config")
 
+    def test_models_that_nobody_knows_are_named_and_are_no_finding(self, run: Run, tmp_path: Path) -> None:
+        file = tmp_path / "pod.yaml"
+        file.write_text(self.ENGINE, encoding="utf-8")
+        _, out, _ = run("validate", str(file))
+        assert out.splitlines()[-1].startswith("not judged: memory and pair of our/head (")
+        _, out, _ = run("validate", "prod")
+        assert "not judged" not in out
+
     def test_a_folder_that_holds_none(self, run: Run, tmp_path: Path) -> None:
         status, _, err = run("validate", "dev", "--format", "json", "--model-config", f"our/head={tmp_path}")
         assert (status, json.loads(err)["error"]["code"]) == (2, "bad-model-config")

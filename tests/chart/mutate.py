@@ -61,9 +61,10 @@ class TableMutant:
 class TemplateMutant:
     file: str
     line: int
+    text: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} left out"
+        return f"{self.file}:{self.line} {self.text}"
 
 
 @cache
@@ -167,7 +168,7 @@ def template_mutants() -> list[TemplateMutant]:
             balanced = sum(word in OPENS for word in words) == sum(word in CLOSES for word in words)
             does = "set " in line or "fail" in line or "include" in line or "append" in line
             if words and whole and balanced and does and "else" not in words and "/*" not in words:
-                found.append(TemplateMutant(path.relative_to(CHART).as_posix(), number))
+                found.append(TemplateMutant(path.relative_to(CHART).as_posix(), number, line.strip()))
     return found
 
 

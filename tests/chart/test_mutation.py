@@ -13,10 +13,7 @@ TABLE = mutate.table_mutants()
 TEMPLATE = mutate.template_mutants()
 # Lines that put an argument into the list.
 ARGUMENT = [
-    mutant
-    for mutant in TEMPLATE
-    if mutant.file == "templates/engine/_arguments.tpl"
-    and "append $args" in (mutate.CHART / mutant.file).read_text().splitlines()[mutant.line - 1]
+    mutant for mutant in TEMPLATE if mutant.file == "templates/engine/_arguments.tpl" and "append $args" in mutant.text
 ]
 
 
@@ -38,7 +35,7 @@ def test_a_bound_that_is_moved_turns_a_test_red(mutant: mutate.TableMutant) -> N
     assert mutate.red_test(mutate.mutated(mutant), mutant.path)
 
 
-@pytest.mark.parametrize("mutant", ARGUMENT, ids=str)
+@pytest.mark.parametrize("mutant", ARGUMENT, ids=lambda mutant: str(mutant.line))
 def test_a_template_that_drops_an_argument_turns_a_test_red(
     mutant: mutate.TemplateMutant, helm: str, tmp_path: Path
 ) -> None:

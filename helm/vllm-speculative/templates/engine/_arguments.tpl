@@ -1,6 +1,6 @@
 {{/*
 Arguments and environment variables of an engine, out of files/engines.yaml. Arguments: dict engine, out.
-Sets out.args (list of text), out.env (dict name to text) and out.speculative (what goes behind --speculative-config).
+Sets out.args (list of text) and out.env (dict name to text).
 */}}
 {{- define "vllm-speculative.arguments" -}}
 {{- $engine := .engine -}}
@@ -33,12 +33,12 @@ Sets out.args (list of text), out.env (dict name to text) and out.speculative (w
 {{- $args = concat $args (list "--port" "8000") $engine.v.engine.extraArgs -}}
 {{- $_ := set .out "args" $args -}}
 {{- $_ := set .out "env" $env -}}
-{{- $_ := set .out "speculative" $json -}}
 {{- end -}}
 
 {{/*
 A value that was set, as the values have it. Arguments: dict engine, argument (its row of the table), out. Sets out.value
-unless it is null, empty, a switch that is off, what the engine does anyway, or of a section that is off.
+unless it is null, empty, a switch that is off, what the engine does anyway, or of a speculation that is off. (What is set
+of LoRA while that is off, checkLora refuses.)
 */}}
 {{- define "vllm-speculative.given" -}}
 {{- $argument := .argument -}}
@@ -48,7 +48,6 @@ unless it is null, empty, a switch that is off, what the engine does anyway, or 
 {{- if and (eq (toString $value) "false") (ne (first $argument.rows).kind "bool") }}{{ $unset = true }}{{ end -}}
 {{- if and (hasKey $argument "default") (eq (toString $argument.default) (toString $value)) }}{{ $unset = true }}{{ end -}}
 {{- if and (hasPrefix "speculative." $argument.value) (not .engine.v.speculative.enabled) }}{{ $unset = true }}{{ end -}}
-{{- if and (hasPrefix "lora." $argument.value) (not .engine.v.lora.enabled) }}{{ $unset = true }}{{ end -}}
 {{- if not $unset }}{{ $_ := set .out "value" $value }}{{ end -}}
 {{- end -}}
 

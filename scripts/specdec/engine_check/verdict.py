@@ -84,13 +84,19 @@ def _judged(ours: Ours, theirs: Theirs, version: str, method: str) -> tuple[Verd
         changed = [f"{key} becomes {value!r}" for key, value in changes(ours, theirs)]
         return (Verdict.differ, "; ".join(changed)) if changed else (Verdict.both_take, "")
     if not refused:
-        if missing or ABOUT_THE_MACHINE.search(theirs.message):
+        if missing or _is_of_the_machine(theirs.message, version, method):
             return Verdict.unasked, theirs.message
         return Verdict.differ, f"rendered, and the engine refuses ({theirs.stage}): {theirs.message}"
     reason = _later(ours.code, version, method)
     if reason:
         return Verdict.later, f"{ours.code}: {reason}"
     return Verdict.differ, f"the engine takes it, and we refuse: {ours.code} {ours.message}"
+
+
+def _is_of_the_machine(message: str, version: str, method: str) -> bool:
+    """Whether a GPU would not have said it: a CPU also has a model runner of its own choice."""
+    on_gpu, on_cpu = (facts.default_runner(version, method, cpu) for cpu in (False, True))
+    return bool(ABOUT_THE_MACHINE.search(message)) or ("Model Runner" in message and on_gpu != on_cpu)
 
 
 def _later(code: str, version: str, method: str) -> str:

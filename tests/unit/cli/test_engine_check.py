@@ -85,6 +85,12 @@ def test_a_method_that_is_taken_and_not_run_is_refused_for_what_comes_later() ->
     assert judge("x", told, TAKEN, "0.32.0", "draft_model").verdict is Verdict.differ
 
 
+def test_the_runner_of_a_cpu_tells_nothing_of_a_gpus() -> None:
+    told = Theirs("whole", "Model Runner V1 does not support: dspark speculative decoding", "ValueError", {})
+    assert judge("x", Ours(argv=ARGV), told, "0.32.0", "dspark").verdict is Verdict.unasked
+    assert judge("x", Ours(argv=ARGV), told, "0.32.0", "medusa").verdict is Verdict.differ
+
+
 def test_draft_tp_is_later_for_a_draft_model_alone() -> None:
     told = Ours("SD263", "1")
     assert judge("x", told, TAKEN, "0.32.0", "draft_model").verdict is Verdict.later

@@ -44,7 +44,7 @@ def helm(*arguments: str) -> str:
 
 def kubectl(*arguments: str) -> str:
     """kubectl on the local cluster, in the release's namespace."""
-    return run("kubectl", *arguments, "--namespace", NAMESPACE, KUBECONFIG=str(local.kubeconfig())).stdout
+    return run("kubectl", "--namespace", NAMESPACE, *arguments, KUBECONFIG=str(local.kubeconfig())).stdout
 
 
 @dataclass(frozen=True)

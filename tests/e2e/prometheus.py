@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from machine import PATH, kubectl
+from machine import NAMESPACE, PATH, RELEASE, kubectl
 from specdec import local
-from specdec.deploy.cluster import Cluster
+from specdec.deploy.cluster import CORE, Cluster, Object
 from specdec.local import layers
 from specdec.local.containerd import Containerd, Image, Layer
 
-MANIFEST = Path(__file__).with_name("prometheus.yaml")
+POD = Path(__file__).with_name("prometheus.yaml")
 IMAGE = "localhost/vllm-speculative/prometheus:test"
+SCRAPE = "prometheus.io/"
 
 
 class Prometheus:
@@ -34,13 +37,34 @@ class Prometheus:
         image = Image(IMAGE, (layers.layer("base"), Layer(f"prometheus {time.time_ns()}", self.scratch)),
                       layers.config("prometheus"))  # fmt: skip
         Containerd(local.state_dir() / "run/containerd.sock").load(image)
-        kubectl("apply", "-f", str(MANIFEST))
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prometheus"},
+                  "data": {"prometheus.yml": json.dumps(self._config())}}  # fmt: skip
+        self.cluster.request("POST", self.cluster.path(CORE, "configmaps"), json=config)
+        kubectl("apply", "-f", str(POD))
         kubectl("wait", "--for=condition=Ready", "pod/prometheus", "--timeout=120s")
         return self
 
     def __exit__(self, *_: object) -> None:
         print("\n".join(self.cluster.logs("prometheus", "prometheus", tail=8)))
-        kubectl("delete", "-f", str(MANIFEST), "--wait=true", "--ignore-not-found")
+        kubectl("delete", "pod/prometheus", "configmap/prometheus", "--wait=true", "--ignore-not-found")
+
+    def _config(self) -> Object:
+        """Every pod of the release that asks for it by annotation, under the labels that discovery would give it."""
+        targets = []
+        for pod in self.cluster.pods({"app.kubernetes.io/instance": RELEASE}):
+            meta = pod["metadata"]
+            notes = meta.get("annotations") or {}
+            if notes.get(f"{SCRAPE}scrape") == "true":
+                labels = {re.sub(r"[^a-zA-Z0-9_]", "_", key): value for key, value in meta["labels"].items()}
+                labels |= {"namespace": NAMESPACE, "pod": meta["name"]}
+                address = f"{pod['status']['podIP']}:{notes[f'{SCRAPE}port']}"
+                targets.append({"targets": [address], "labels": labels})
+        scrape = {"job_name": "pods", "static_configs": targets}
+        return {
+            "global": {"scrape_interval": "5s", "evaluation_interval": "5s"},
+            "rule_files": ["/rules/*.yaml"],
+            "scrape_configs": [scrape],
+        }
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The samples of an instant query. Raises EndpointError where Prometheus refuses the expression."""

@@ -9,16 +9,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from machine import CHART, NAMESPACE, RELEASE, VALUES, helm
 from prometheus import Prometheus
 from specdec.deploy.cluster import Cluster
+from specdec.deploy.endpoint import EndpointError
 from streams import Load
 
 MODEL = "target"
 MINUTE = "1m"
 APIS = ("keda.sh/v1alpha1",)
-SCALED = {"enabled": "true", "maxReplicas": "2"}
+# Every signal that an autoscaler can ask for; from zero, where the router's counts too.
+SCALED = {
+    "kind": "keda",
+    "minReplicas": 0,
+    "maxReplicas": 2,
+    "maxConcurrencyPerReplica": 8,
+    "timePerOutputToken": {"seconds": 0.05},
+    "prometheus": {"serverAddress": "http://prometheus:9090"},
+}
 
 
 def rendered(*settings: str) -> list[dict[str, Any]]:
@@ -67,20 +77,23 @@ def scaler_queries(manifests: list[dict[str, Any]]) -> Iterator[tuple[str, str]]
 
 def test_every_query_of_rules_dashboards_and_scalers_has_samples(cluster: Cluster, tmp_path: Path) -> None:
     manifests = rendered("--set", "monitoring.dashboards.enabled=true")
-    scaled = rendered("--set", "baseline.enabled=false", "--set",
-                      ",".join(f"autoscaling.{key}={value}" for key, value in SCALED.items()))  # fmt: skip
+    scaled = rendered("--set", "baseline.enabled=false", "--set-json", f"autoscaling={json.dumps(SCALED)}")
     found = (list(recording_rules(manifests)), list(dashboard_queries(manifests)), list(scaler_queries(scaled)))
     assert all(found), "rules, dashboards and scalers"
     queries = [query for kind in found for query in kind]
 
     with Prometheus(cluster, tmp_path) as prometheus:
-        for service in (RELEASE, f"{RELEASE}-baseline"):
+        empty = dict(queries)
+        for service in (f"{RELEASE}-baseline", f"{RELEASE}-router"):
             with Load(cluster, service, MODEL):
-                time.sleep(30)
-        time.sleep(15)
+                time.sleep(20)
+                with pytest.raises(EndpointError):
+                    cluster.service(service).post("/v1/completions", {"model": "no-such-model", "prompt": "x"})
+                time.sleep(15)
+                # Some are about requests that run now, and say nothing when none does.
+                empty = {name: query for name, query in empty.items() if not prometheus.query(query)}
         assert {rule["name"]: rule["lastError"] for rule in prometheus.rules() if rule["health"] == "err"} == {}
-        empty = {name: query for name, query in queries if not prometheus.query(query)}
-        print(f"{len(queries)} queries, {len(empty)} without samples")
+        print(f"{len(queries)} queries, {len(empty)} without samples", *empty, sep="\n")
         assert empty == {}
         rate = prometheus.query("vllm_speculative:acceptance_rate:rate5m")
         assert 0.3 < float(rate[0]["value"][1]) < 0.9, "what smoke measured"

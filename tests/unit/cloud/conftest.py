@@ -124,7 +124,7 @@ class Child:
 
     def hear(self, word: str) -> None:
         """Wait until it has said that."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while word not in self.err.read_text():
             assert time.monotonic() < deadline, self.err.read_text()
             time.sleep(0.02)
@@ -174,7 +174,7 @@ class World:
 
     def paused(self) -> int:
         """Wait until the fake terraform has paused; its process."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not (self.folder / "paused").exists():
             assert time.monotonic() < deadline, self.journal
             time.sleep(0.02)

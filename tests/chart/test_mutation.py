@@ -11,9 +11,12 @@ from . import mutate
 
 TABLE = mutate.table_mutants()
 TEMPLATE = mutate.template_mutants()
-# Lines that put an argument into the list.
+# Lines that put something into the arguments, the speculation's JSON or the environment.
+PUTS = ("$args = ", "set $json", "set (get $json", "set $env")
 ARGUMENT = [
-    mutant for mutant in TEMPLATE if mutant.file == "templates/engine/_arguments.tpl" and "append $args" in mutant.text
+    mutant
+    for mutant in TEMPLATE
+    if mutant.file == "templates/engine/_arguments.tpl" and any(put in mutant.text for put in PUTS)
 ]
 
 

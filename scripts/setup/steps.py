@@ -6,7 +6,7 @@ import os
 import shutil
 from dataclasses import replace
 
-from setup import schemas
+from setup import crds, schemas
 from setup.dag import SetupError, Step, Work
 from setup.debian import base_step, missing, packages_step, prometheus_step
 from setup.images import image_steps, name_it_vllm
@@ -24,7 +24,7 @@ GROUPS = {
     "checkov": "checkov, in an environment of its own",
     "engine": "vLLM for CPUs, in an environment of its own",
     "cluster": "the embedded Kubernetes cluster and the images that run on it (root, Linux)",
-    "schemas": "JSON schemas of Kubernetes' own kinds, for kubeconform",
+    "schemas": "JSON schemas of Kubernetes' own kinds and of custom resources, for kubeconform",
 }
 TOOLS = {
     "tools": ("helm", "kubectl"),
@@ -39,6 +39,10 @@ CLUSTER = {
     },
     "etcd": "go.etcd.io/etcd/server/v3",
 }
+
+
+def _python() -> Step:
+    return environment_step("python", REPO / ".venv", (REQUIREMENTS / "dev.txt",), gib=1.2, editable=True)
 
 
 def _engine() -> Step:
@@ -83,7 +87,7 @@ def plan(groups: list[str]) -> tuple[dict[str, Step], list[str]]:
                 made += steps
                 notes.append(note)
         elif group == "python":
-            made.append(environment_step("python", REPO / ".venv", (REQUIREMENTS / "dev.txt",), gib=1.2, editable=True))
+            made.append(_python())
         elif group == "checkov":
             made.append(
                 environment_step("checkov", HOME / "checkov", (REQUIREMENTS / "checkov.txt",), 0.8, editable=False)
@@ -97,7 +101,8 @@ def plan(groups: list[str]) -> tuple[dict[str, Step], list[str]]:
             else:
                 made.append(prometheus_step())
         elif group == "schemas":
-            made.append(schemas.step(() if go() else ("go",)))
+            own_go = () if go() else ("go",)
+            made += [_python(), schemas.step(own_go), crds.step(("python", *own_go))]
         elif group == "cluster":
             try:
                 made += _cluster()

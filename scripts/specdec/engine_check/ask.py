@@ -8,6 +8,7 @@ JSON for each name:
     message  what stopped it there, empty when done
     kind     the exception's class
     fields   what SpeculativeConfig holds of the fields that were given
+    dropped  the given fields that it does not hold: old versions drop what they do not know without a word
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def asked(argv: list[str], given: list[str]) -> dict[str, Any]:
         config = original(self, *args, **kwargs)
         if config is not None:
             answer["fields"] = {name: plain(getattr(config, name)) for name in given if hasattr(config, name)}
+            answer["dropped"] = [name for name in given if not hasattr(config, name)]
         answer["stage"] = "whole"
         return config
 

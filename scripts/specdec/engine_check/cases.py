@@ -169,7 +169,6 @@ class Cases:
         yield "flag misspelt", self.plain(extraArgs=["--max-modle-len", "8"])
         yield "flag of V0", self.plain(extraArgs=["--use-v2-block-manager"])
         yield "flag of the old days", self.plain(extraArgs=["--speculative-model", str(self.models / "draft")])
-        yield "flag with a bad value", self.plain(extraArgs=["--max-num-partial-prefills", "many"])
         yield "tool choice without parser", self.plain(toolCalling={"enabled": True})
         adapters = {"enabled": True, "modules": [{"servedName": "one", "name": "/adapters/one"}]}
         yield "adapters with speculation", self.base("ngram", lora=adapters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -27,6 +28,7 @@ class Theirs:
     message: str = ""
     kind: str = ""
     fields: dict[str, Any] | None = None
+    dropped: Sequence[str] = ()
 
     @property
     def taken(self) -> bool:
@@ -50,6 +52,7 @@ LATER = {
     "SD157": "the model runner lacks the method",
     "SD160": "pipeline stages and speculation do not run together",
     "SD163": "requests with an adapter fail",
+    "SD165": "the engine does nothing with the value",
     "SD252": "the engine does nothing with the model",
     "SD254": "the engine does nothing with the value",
     "SD256": "tool calls come out corrupt",
@@ -61,6 +64,8 @@ LATER = {
     "SD264": "the runner drops the schedule",
     "SD269": "the runner does nothing with the value",
 }
+# A value that the version has nothing for, or no such choice of.
+MISSING = ("SD154", "SD164")
 # A CPU build says no for itself, and not for the version.
 ABOUT_THE_MACHINE = re.compile(
     r"\bcpu\b|\bcuda\b|\bgpus?\b|\bdevices?\b|platform|triton|nccl|\bnot compiled\b", re.IGNORECASE
@@ -82,12 +87,15 @@ def _judged(ours: Ours, theirs: Theirs, version: str, method: str) -> tuple[Verd
         return Verdict.both_refuse, f"{ours.code}; {theirs.stage}: {theirs.message}"
     if not refused and theirs.taken:
         changed = [f"{key} becomes {value!r}" for key, value in changes(ours, theirs)]
+        changed += [f"{key} is dropped without a word" for key in theirs.dropped]
         return (Verdict.differ, "; ".join(changed)) if changed else (Verdict.both_take, "")
     if not refused:
         if missing or _is_of_the_machine(theirs.message, version, method):
             return Verdict.unasked, theirs.message
         return Verdict.differ, f"rendered, and the engine refuses ({theirs.stage}): {theirs.message}"
     reason = _later(ours.code, version, method)
+    if theirs.dropped and ours.code in MISSING:
+        reason = f"the engine drops {', '.join(theirs.dropped)} without a word"
     if reason:
         return Verdict.later, f"{ours.code}: {reason}"
     return Verdict.differ, f"the engine takes it, and we refuse: {ours.code} {ours.message}"

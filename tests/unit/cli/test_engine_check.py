@@ -91,6 +91,14 @@ def test_the_runner_of_a_cpu_tells_nothing_of_a_gpus() -> None:
     assert judge("x", Ours(argv=ARGV), told, "0.32.0", "medusa").verdict is Verdict.differ
 
 
+def test_a_field_that_an_old_engine_drops_is_refused_here_and_never_rendered() -> None:
+    drops = Theirs("done", fields={}, dropped=["moe_backend"])
+    judged = judge("x", Ours("SD154", "no argument for it"), drops, "0.12.0", "eagle")
+    assert (judged.verdict, judged.why) == (Verdict.later, "SD154: the engine drops moe_backend without a word")
+    assert judge("x", Ours(argv=ARGV), drops, "0.12.0", "eagle").verdict is Verdict.differ
+    assert judge("x", Ours("SD154", "no argument for it"), TAKEN, "0.12.0", "eagle").verdict is Verdict.differ
+
+
 def test_draft_tp_is_later_for_a_draft_model_alone() -> None:
     told = Ours("SD263", "1")
     assert judge("x", told, TAKEN, "0.32.0", "draft_model").verdict is Verdict.later

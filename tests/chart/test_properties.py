@@ -66,7 +66,7 @@ def _of_kind(kind: str, node: dict[str, Any], path: str) -> st.SearchStrategy[An
     if kind == "number":
         return st.one_of(NUMBERS, st.sampled_from([0.01, 0.5, 0.9, 1.5])).filter(lambda n: least <= n <= most)
     if kind == "array":
-        return st.lists(values_of(node.get("items", {}), f"{path}[]"), max_size=3)
+        return st.lists(values_of(node.get("items", {}), f"{path}[]"), min_size=node.get("minItems", 0), max_size=3)
     if kind == "object":
         required = {key: values_of(node["properties"][key], f"{path}.{key}") for key in node.get("required", [])}
         if "properties" in node:

@@ -346,6 +346,35 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, str, str], dict[str, Any]]] = {
         ("SD266", "speculative.localArgmaxReduction", "probabilistic drafts need all logits"),
         pair(speculative={"draftSampling": "greedy", "localArgmaxReduction": True}),
     ),
+    "one field for two kinds of sampling": (
+        pair(
+            engine={"version": "0.20.2", "runner": "v1"},
+            speculative={
+                "draftSampling": "greedy",
+                "rejectionSampling": "synthetic",
+                "synthetic": {"acceptanceLength": 2},
+            },
+        ),
+        ("SD266", "speculative.draftSampling", "one field for it and for rejectionSampling synthetic"),
+        pair(
+            engine={"version": "0.21.0"},
+            speculative={
+                "draftSampling": "greedy",
+                "rejectionSampling": "synthetic",
+                "synthetic": {"acceptanceLength": 2},
+            },
+        ),
+    ),
+    "parallel drafts without padding": (
+        pair(speculative={"method": "eagle3", "parallelDrafting": True, "disablePaddedDrafterBatch": True}),
+        ("SD266", "speculative.disablePaddedDrafterBatch", "needs the padded batch"),
+        pair(speculative={"method": "eagle3", "parallelDrafting": True}),
+    ),
+    "two adapters with one name": (
+        lookup(lora=adapters({"servedName": "a", "name": "/srv/a"}, {"servedName": "a", "name": "/srv/b"})),
+        ("SD170", "lora.modules[1].servedName", '"a" is the name of another model'),
+        lookup(lora=adapters({"servedName": "a", "name": "/srv/a"}, {"servedName": "b", "name": "/srv/b"})),
+    ),
     "a window of FLy without FLy": (
         pair(engine={"version": "0.33.0"}, speculative={"fly": {"windowSize": 2}}),
         ("SD266", "speculative.fly.windowSize", "it tunes rejectionSampling fly"),

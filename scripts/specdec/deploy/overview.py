@@ -96,7 +96,7 @@ def engine(live: Live, one: targets.Engine, reasons: list[str]) -> dict[str, Any
 
 
 def routed(live: Live, release: targets.Release, reasons: list[str]) -> dict[str, Any] | None:
-    """The first router, whether it answers, and the engine pods behind routers: those their Services' endpoints hold."""
+    """The first router, whether it answers, and the engine pods behind routers: those of their Services' endpoints."""
     if release.router is None:
         return None
     name, port = release.router

@@ -79,7 +79,7 @@ def test_no_secret_stands_in_an_argument_or_a_plain_variable(render, scenario):
             text = " ".join(container.get("args", []))
             assert "hf_" not in text
             assert "TOKEN" not in text
-            plain = [each["name"] for each in container["env"] if "value" in each]
+            plain = [each["name"] for each in container.get("env", []) if "value" in each]
             assert not [name for name in plain if "TOKEN" in name or "KEY" in name or "SECRET" in name]
 
 

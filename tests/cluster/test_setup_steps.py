@@ -193,7 +193,13 @@ except KeyboardInterrupt:
 
 def test_ctrl_c_ends_the_running_command_too(tmp_path: Path) -> None:
     code = INTERRUPTED.format(scripts=str(SCRIPTS), home=str(tmp_path))
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # As a terminal starts it: a job in the background ignores SIGINT, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     child = tmp_path / "child"
     while not (child.exists() and child.read_text().strip()):
         assert process.poll() is None

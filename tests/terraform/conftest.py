@@ -20,7 +20,6 @@ FACTS = "helm/vllm-speculative/files"
 MODULES = sorted(str(path.parent.relative_to(TERRAFORM)) for path in TERRAFORM.rglob("tests") if path.is_dir())
 
 sys.path.insert(0, str(TERRAFORM / "tools"))
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 def tools() -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import MODULES, TERRAFORM, Copy
 from hcl import Block, blocks
+
+from .conftest import MODULES, TERRAFORM, Copy
 
 GUARDS = ("validation", "precondition", "postcondition")
 NOTICED = "Missing expected failure"

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Copy
-from test_moto import OVERRIDES, PROVIDER, aws, client, is_stand_in
+
+from .conftest import ROOT, Copy
+from .test_moto import OVERRIDES, PROVIDER, aws, client, is_stand_in
 
 __all__ = ["aws"]
 

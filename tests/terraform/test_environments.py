@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Copy
 from specdec import environments, helm
 from specdec.cli import main
 from specdec.deploy.cloud import tfvars
@@ -20,7 +19,9 @@ from specdec.infrastructure import pools
 from specdec.infrastructure.agreement import Ask, misfits, place
 from specdec.infrastructure.pools import Nodes
 from specdec.manifests import engines, parse
-from test_operator_values import outputs
+
+from .conftest import ROOT, Copy
+from .test_operator_values import outputs
 
 ENVIRONMENTS = ROOT / "environments"
 CLOUDS = {"gke": "google", "eks": "aws"}

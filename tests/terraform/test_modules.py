@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from conftest import MODULES, TERRAFORM, Copy
 from hcl import blocks
+
+from .conftest import MODULES, TERRAFORM, Copy
 
 EXAMPLES = sorted(str(path.parent.relative_to(TERRAFORM)) for path in TERRAFORM.glob("modules/*/examples/*/main.tf"))
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import Copy
+
+from .conftest import Copy
 
 REGION = "us-east-1"
 

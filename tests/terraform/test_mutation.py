@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from conftest import MODULES, TERRAFORM, Copy
-from mutation import is_noticed, mutants
+
+from .conftest import MODULES, TERRAFORM, Copy
+from .mutation import is_noticed, mutants
 
 # One in so many, spread over the modules; the rest runs with -m slow.
 SAMPLE = 12

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import Copy
+
+from .conftest import Copy
 
 # Keys of the chart's own values.yaml, of which the module may set any.
 CHART = Path(__file__).parent / "gpu-operator-keys.yaml"

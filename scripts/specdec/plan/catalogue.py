@@ -48,20 +48,23 @@ def hub_name(path: str) -> str:
 
 
 def known_row(name: str) -> dict[str, Any] | None:
-    """The row of models.yaml: by its whole name, else by the name without its owner where that means one
-    configuration."""
+    """The row of models.yaml: by its whole name, else by the name without its owner, else without what names a tuned
+    version of the same shape. Rows with different configurations under such a name are no answer."""
     rows = facts.models()
     if name in rows:
         return dict(rows[name])
     if name.startswith(("/", ".")):
         return None
     found = {key: row for key, row in rows.items() if key.lower() == name.lower()}
-    if not found and "/" not in name:
-        found = {key: row for key, row in rows.items() if short(key) == short(name)}
+    for same in (last, short):
+        found = found or {key: row for key, row in rows.items() if same(key) == same(name)}
     if not found and not heads.is_head({"architectures": [name]}):
         return quantised_row(name)
     configs = {json.dumps(row["config"], sort_keys=True) for row in found.values()}
-    return dict(next(iter(found.values()))) if len(configs) == 1 else None
+    if len(configs) != 1:
+        return None
+    key, row = next(iter(found.items()))
+    return dict(row) if key.lower() == name.lower() else row | {"source": f"{row['source']}; taken for {name} by name"}
 
 
 # The ends of names of checkpoints that were made from another by quantisation, with the configuration that they carry.
@@ -91,11 +94,22 @@ def quantised_row(name: str) -> dict[str, Any] | None:
     return None
 
 
+# What the name of a tuned version adds to that of the model it was tuned from: those have the same shape.
+TUNED = re.compile(
+    r"[-_](instruct|it|chat|hf|base|pt|thinking|qat|(19|20)?\d{2}(0[1-9]|1[0-2])|(0[1-9]|1[0-2])([0-2]\d|3[01]))$"
+)
+
+
+def last(name: str) -> str:
+    """A name without its owner."""
+    return name.rsplit("/", 1)[-1].lower()
+
+
 def short(name: str) -> str:
-    """A name without owner, maker's prefix and the suffix of a tuned version: those have the same shape."""
-    word = name.rsplit("/", 1)[-1].lower().removeprefix("meta-")
-    for suffix in ("-instruct", "-it", "-hf"):
-        word = word.removesuffix(suffix)
+    """A name without owner, maker's prefix and what a tuned version's name adds."""
+    word = last(name).removeprefix("meta-")
+    while (shorter := TUNED.sub("", word)) != word:
+        word = shorter
     return word
 
 
@@ -154,10 +168,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def from_hub(name: str) -> Model | None:
-    """config.json from the Hub's cache, else from the Hub where it can be reached. None when it is not to be had.
-
-    except Exception:  # not cached, private, missing: whatever the client raises, it is not known here
-    """
+    """config.json from the Hub's cache, else from the Hub where it can be reached. None when it is not to be had."""
     if "/" not in name or name.startswith(("/", ".")):
         return None
     try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from specdec.errors import SpecdecError
-from specdec.plan import heads, kvcache, weights
+from specdec.plan import catalogue, heads, kvcache, weights
 from specdec.plan.models import Model
 from specdec.plan.parse import parse
 from specdec.plan.setup import Setup
@@ -245,3 +245,27 @@ def test_a_quantised_checkpoint_of_a_known_model(model: Callable[[str], Model], 
 def test_a_model_in_a_folder_of_the_hubs_cache(model: Callable[[str], Model]) -> None:
     path = "/models/hub/models--meta-llama--Llama-3.1-8B-Instruct/snapshots/0e9e39f249a16976918f6564b8830bc894c89659"
     assert model(path).name == "meta-llama/Llama-3.1-8B-Instruct"
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("unsloth/gpt-oss-120b", "openai/gpt-oss-120b"),
+        ("Qwen/Qwen3-8B-Base", "Qwen/Qwen3-8B"),
+        ("deepseek-ai/DeepSeek-R1-0528", "deepseek-ai/DeepSeek-R1"),
+        ("google/gemma-3-27b-pt", "google/gemma-3-27b-it"),
+    ],
+)
+def test_a_tuned_version_or_a_copy_has_the_shape_of_its_row_and_says_so(name: str, row: str) -> None:
+    found = catalogue.known_row(name)
+    exact = catalogue.known_row(row)
+    assert found
+    assert exact
+    assert found["config"] == exact["config"]
+    assert f"taken for {name} by name" in found["source"]
+    assert "taken for" not in exact["source"]
+
+
+@pytest.mark.parametrize("name", ["acme/none", "mistralai/Mistral-7B-Instruct-v0.1"])
+def test_a_name_that_means_no_one_shape_is_not_known(name: str) -> None:
+    assert catalogue.known_row(name) is None

@@ -20,7 +20,7 @@ NEEDS := python tools $(if $(filter local,$(ENV)),$(if $(KUBECONTEXT),,cluster) 
 CLOUD := $(if $(KUBECONTEXT),,$(if $(wildcard environments/$(ENV)/terraform.tfvars),terraform))
 
 .PHONY: help setup lint test e2e golden docs lock clean engines engines-check
-.PHONY: deploy plan validate render diff smoke status destroy
+.PHONY: deploy plan validate render diff smoke bench status destroy
 .PHONY: init cloud-plan apply drift comment package mutate-terraform fuzz mutate
 
 help: ## List the targets
@@ -51,6 +51,10 @@ render: ## Print ENV's manifests
 smoke: ## Ask the deployed ENV for answers and check that it speculates
 	@$(SETUP) python tools
 	@$(SPECDEC) smoke $(ENV) $(ARGS)
+
+bench: ## Measure ENV's engines against each other, and write a report: make bench ARGS='--concurrency 1,4,8'
+	@$(SETUP) python tools
+	@$(SPECDEC) bench $(ENV) $(ARGS)
 
 status: ## Show what runs in ENV
 	@$(SETUP) --quiet python tools

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from specdec.commands.accelerators import accelerators
+from specdec.commands.bench import bench
 from specdec.commands.comment import comment
 from specdec.commands.deploy import deploy
 from specdec.commands.destroy import destroy
@@ -26,6 +27,7 @@ from specdec.commands.validate import validate
 
 COMMANDS: list[Callable[..., Any]] = [
     accelerators,
+    bench,
     comment,
     deploy,
     destroy,

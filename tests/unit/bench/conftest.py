@@ -16,7 +16,7 @@ from specdec.bench.run import Benchmark, arms_of
 from specdec.deploy import targets
 from specdec.manifests import Manifest, parse
 
-from tests.unit.deploy.conftest import NAMESPACE, ApiServer, cluster_of
+from unit.deploy.conftest import NAMESPACE, ApiServer, cluster_of
 
 ROOT = Path(__file__).resolve().parents[3]
 LABELS = {"app.kubernetes.io/name": "vllm-speculative", "app.kubernetes.io/instance": "speculative",

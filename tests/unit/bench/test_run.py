@@ -17,7 +17,7 @@ from specdec.deploy import targets
 from specdec.errors import FoundWrong, SpecdecError
 from specdec.plan.calibrate import from_benchmark
 
-from tests.unit.bench.conftest import Bench, deployed
+from .conftest import Bench, deployed
 
 Make = Callable[..., Benchmark]
 

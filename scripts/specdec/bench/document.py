@@ -56,7 +56,10 @@ class Counted(Part):
 
 
 class Cell(Part):
-    """One run of `vllm bench serve`: one arm, one load, one repeat. Latencies are by request."""
+    """One run of `vllm bench serve`: one arm, one load, one repeat. Latencies are by request, in the prompts' order.
+
+    answers  a hash of each request's text
+    """
 
     schema_version: Literal[1] = 1
     arm: str
@@ -70,6 +73,7 @@ class Cell(Part):
     tpot_ms: list[float] = Field(min_length=1)
     ttft_ms: list[float] = Field(min_length=1)
     e2e_ms: list[float] = Field(min_length=1)
+    answers: list[str] = []
     counted: Counted
 
 
@@ -83,11 +87,12 @@ class Times(Part):
 
 
 class Repeat(Part):
-    """One repeat of one arm: where its raw figures are, and the median request's time per output token."""
+    """One repeat of one arm: where its raw figures are, and the median request's times."""
 
     repeat: int
     file: str
     tpot_ms: float
+    ttft_ms: float
     output_tokens_per_second: float
 
 
@@ -97,8 +102,10 @@ class Arm(Part):
     concurrency            the bound, or requests at once as measured where there was none (Little's law)
     acceptance_by_position accepted at each position ÷ drafts
     input_len, output_len  tokens a request, on average
-    interval               95 % of `tpot_ms`
-    raw_tpot_ms            of every request of every repeat
+    interval               95 % of `tpot_ms`; likewise `ttft_interval` and `throughput_interval`
+    raw_...                of every request of every repeat
+    same_answers           share of the baseline's answers that this arm gave too, by repeat and prompt; of the baseline
+                           itself: its own over the repeats. None where answers are sampled
     """
 
     name: str
@@ -116,15 +123,25 @@ class Arm(Part):
     ttft: Times
     e2e: Times
     output_tokens_per_second: float
+    ttft_ms: float
+    ttft_interval: tuple[float, float]
+    throughput_interval: tuple[float, float]
+    drafts: float
     acceptance_rate: float | None
     acceptance_by_position: list[float]
     mean_length: float | None
     repeats: list[Repeat]
+    same_answers: float | None = None
     raw_tpot_ms: list[float]
+    raw_ttft_ms: list[float]
+    raw_e2e_ms: list[float]
 
 
 class Ratio(Part):
-    """Baseline ÷ arm in time per output token: above 1 the arm is faster. `real`: the interval leaves 1 out."""
+    """Baseline ÷ arm in time per output token: above 1 the arm is faster. `repeats`: that both arms have.
+
+    `real`: above the noise, see specdec.bench.stats.is_real.
+    """
 
     arm: str
     baseline: str
@@ -134,12 +151,14 @@ class Ratio(Part):
     ratio: float
     interval: tuple[float, float]
     real: bool
+    repeats: int
+    throughput_ratio: float
     predicted: float | None = None
     predicted_tpot_ms: float | None = None
 
 
 class Run(Part):
-    """All that a run needs to be repeated, and what came out."""
+    """All that a run needs to be repeated, and what came out. `made` of `wanted` single runs: all where complete."""
 
     schema_version: Literal[1] = 1
     environment: str
@@ -147,6 +166,8 @@ class Run(Part):
     namespace: str
     created: str
     complete: bool = False
+    made: int = 0
+    wanted: int = 0
     repeats: int = Field(5, ge=1)
     load: Load
     points: list[Point] = Field(min_length=1)

@@ -8,6 +8,7 @@ from pathlib import Path
 from specdec import plan
 from specdec.bench import charts
 from specdec.bench.document import Arm, Ratio, Run
+from specdec.bench.stats import LEAST_REPEATS
 
 EXTRA = "svg .name{fill:#1c2430;font-weight:600}@media (max-width:560px){h1{overflow-wrap:anywhere}}"
 
@@ -50,6 +51,8 @@ def head(run: Run) -> str:
 def sentence(one: Ratio, run: Run) -> str:
     low, high = one.interval
     words = f"between {low:.2f} and {high:.2f}"
+    if one.repeats < LEAST_REPEATS:
+        return f"{one.ratio:.2f}{label(one, run)}, but {one.repeats} repeats are too few to tell it from noise"
     if not one.real:
         return f"no difference that the measurement can tell{label(one, run)}: {one.ratio:.2f}, {words}"
     faster = f"{one.ratio:.2f} times as fast as {one.baseline}"

@@ -2,91 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specdec.bench import job, load, summary
-from specdec.bench.document import FILE, Cell, Counted, Load, Point, Run, read_cell, write
+from specdec.bench import generator, job, load, placement, summary
+from specdec.bench.arms import Order, orders
+from specdec.bench.document import FILE, Cell, Counted, Load, Run, read_cell, write
 from specdec.deploy import pods
 from specdec.deploy.cluster import Cluster
 from specdec.deploy.endpoint import EndpointError
 from specdec.deploy.metrics import Counters
-from specdec.deploy.targets import Engine, Release
-from specdec.errors import FoundWrong, SpecdecError, unknown
+from specdec.deploy.targets import Engine
+from specdec.errors import FoundWrong, SpecdecError
+from specdec.manifests import mapping
 
 ATTEMPTS = 3
 WARM_UP = 8
 
 
-@dataclass(frozen=True)
-class Order:
-    """One run that has to be made. Repeat 0 is the warm-up of an arm: made, and not kept."""
-
-    repeat: int
-    point: Point
-    engine: Engine
-
-    @property
-    def file(self) -> str:
-        return f"raw/{self.repeat:02d}-{self.point.key}-{self.engine.name}.json"
-
-
-def arms_of(release: Release, names: Sequence[str] = (), *, any_version: bool = False) -> list[Engine]:
-    """The engines that serve the same target, those without speculation first, then by K.
-
-    Raises SpecdecError for fewer than two, for unknown names and for arms of different engine versions.
-    """
-    every = [*release.engines, *release.baselines.values()]
-    known = {engine.name: engine for engine in every}
-    for name in names:
-        if name not in known:
-            raise unknown("engine", name, known, path="--arm")
-    chosen = [known[name] for name in names] if names else every
-    target = chosen[0].workload.args.model
-    arms = [engine for engine in chosen if engine.workload.args.model == target]
-    if names and len(arms) < len(chosen):
-        other = next(engine for engine in chosen if engine not in arms)
-        raise SpecdecError(
-            f"{chosen[0].name} serves {target} and {other.name} {other.workload.args.model}: they do not compare",
-            code="targets-differ",
-            path="--arm",
-            fix="arms of one target",
-        )
-    if len(arms) < 2:
-        raise SpecdecError(
-            f"only engine {arms[0].name} serves {target}: there is nothing to compare with",
-            code="one-arm",
-            path="baseline.enabled",
-            fix="specdec deploy ENV --set baseline.enabled=true",
-        )
-    versions = {engine.workload.engine_version for engine in arms}
-    if len(versions) > 1 and not any_version:
-        told = ", ".join(f"{engine.name} {engine.workload.engine_version}" for engine in arms)
-        raise SpecdecError(
-            f"the arms run different versions of vLLM: {told}",
-            code="versions-differ",
-            fix="deploy one version, or say that you mean it: --any-version",
-        )
-    return sorted(
-        {engine.name: engine for engine in arms}.values(), key=lambda e: (e.speculates, summary.k_of(e), e.name)
-    )
-
-
-def orders(engines: Sequence[Engine], points: Sequence[Point], repeats: int) -> Iterator[Order]:
-    """Every repeat asks all arms under all loads; the arm that begins changes from repeat to repeat."""
-    for repeat in range(1, repeats + 1):
-        shift = (repeat - 1) % len(engines)
-        turn = [*engines[shift:], *engines[:shift]]
-        for point in points:
-            for engine in turn:
-                yield Order(repeat, point, engine)
-
-
 @dataclass
 class Benchmark:
-    """What stays the same over a run. `say` gets a line for each thing that happens; `timeout` is one run's."""
+    """What stays the same over a run. `say` gets a line for each thing that happens; `timeout` is one run's.
+
+    `live`: engines may be measured while they answer others.
+    """
 
     cluster: Cluster
     directory: Path
@@ -97,6 +39,7 @@ class Benchmark:
     say: Callable[[str], None] = lambda _: None
     note: Callable[[str], None] = lambda _: None
     pause: float = 1
+    live: bool = False
 
     def check(self) -> None:
         """Raises SpecdecError for what no run could pass: a load that is too long, an engine that is down or wrong."""
@@ -106,6 +49,8 @@ class Benchmark:
             try:
                 served = [str(entry.get("id")) for entry in self.cluster.service(engine.service, engine.port).models()]
             except EndpointError as error:
+                if error.code == "http-401":
+                    continue  # It asks for a key, which only its own pods have: the Job's is one.
                 raise SpecdecError(
                     f"engine {engine.name} does not answer: {error}",
                     code="endpoint-down",
@@ -118,43 +63,63 @@ class Benchmark:
                     fix="specdec deploy brings what runs to what the values say",
                 )
 
+    def refuse_busy(self) -> None:
+        """Raises FoundWrong where an engine answers others right now: the load would be theirs to bear."""
+        before = {engine.name: engine.counters(self.cluster).generated for engine in self.engines}
+        time.sleep(3 * self.pause)
+        for engine in self.engines:
+            if engine.counters(self.cluster).generated != before[engine.name]:
+                raise FoundWrong(
+                    f"engine {engine.name} answers others at this moment: a benchmark would slow them, and they it",
+                    code="in-use",
+                    fix="wait, measure another release of the same values, or say that you mean it: --live",
+                )
+
     def execute(self) -> Run:
-        """Make what is missing. What is made stays on disk whatever happens after it."""
+        """Make what is missing. What is made stays on disk whatever happens after it, with a summary of it."""
         self.check()
         todo = [one for one in orders(self.engines, self.run.points, self.run.repeats) if not self.has(one)]
+        if todo and not self.live:
+            self.refuse_busy()
+        # Written first: a directory that cannot be written is found before an hour is spent.
         write(self.directory / FILE, self.run)
+        try:
+            self.make(todo)
+        finally:
+            self.run = summary.summarise(self.run, self.engines, self.cells())
+            write(self.directory / FILE, self.run)
+        return self.run
+
+    def make(self, todo: Sequence[Order]) -> None:
         for engine in {one.engine.name: one.engine for one in todo}.values():
             self.note(f"warming up {engine.name}")
             self.measure(Order(0, self.run.points[0], engine))
         done = self.run.repeats * len(self.run.points) * len(self.engines) - len(todo)
-        for number, one in enumerate(todo, done + 1):
-            where = f"{number} of {done + len(todo)}: repeat {one.repeat}, {one.point.key}, {one.engine.name}"
-            self.note(where)
+        begin = time.monotonic()
+        for number, one in enumerate(todo):
+            where = (
+                f"{done + number + 1} of {done + len(todo)}: repeat {one.repeat}, {one.point.key}, {one.engine.name}"
+            )
+            left = (time.monotonic() - begin) / number * (len(todo) - number) if number else None
+            self.note(where + (f", about {left / 60:.0f} minutes left" if left and left > 60 else ""))
             cell = self.measure(one)
             write(self.directory / one.file, cell)
             self.say(f"{where}: {summary.median(cell.tpot_ms):.2f} ms a token")
-        self.run = summary.summarise(self.run, self.engines, self.cells())
-        write(self.directory / FILE, self.run)
-        return self.run
 
     def has(self, one: Order) -> bool:
+        return self.cell(one) is not None
+
+    def cell(self, one: Order) -> Cell | None:
+        """The run's figures, where it was made."""
         cell = read_cell(self.directory / one.file)
-        return cell is not None and (cell.arm, cell.repeat, cell.point) == (one.engine.name, one.repeat, one.point)
+        if cell and (cell.arm, cell.repeat, cell.point) == (one.engine.name, one.repeat, one.point):
+            return cell
+        return None
 
     def cells(self) -> list[tuple[str, Cell]]:
-        """Every run's figures, with its file."""
-        found = []
-        for one in orders(self.engines, self.run.points, self.run.repeats):
-            cell = read_cell(self.directory / one.file)
-            if cell is None:
-                raise SpecdecError(
-                    "a run's file is missing or cut",
-                    code="bad-run",
-                    file=str(self.directory / one.file),
-                    fix=f"--resume {self.directory}",
-                )
-            found.append((one.file, cell))
-        return found
+        """The figures of every run that was made, with its file."""
+        every = orders(self.engines, self.run.points, self.run.repeats)
+        return [(one.file, cell) for one in every if (cell := self.cell(one)) is not None]
 
     def measure(self, one: Order) -> Cell:
         """One run, made again where a pod of the engine restarted while it took place."""
@@ -165,7 +130,39 @@ class Benchmark:
                 if error.code != "restarted" or attempt == ATTEMPTS:
                     raise
                 self.say(f"{one.engine.name}: a pod restarted during the run: it is made again")
+                self.recover(one.engine)
+                if one.repeat:
+                    self.note(f"warming up {one.engine.name}")
+                    self.once(Order(0, one.point, one.engine))
         raise AssertionError("unreachable")
+
+    def recover(self, engine: Engine) -> None:
+        """Wait until the engine answers again. Raises FoundWrong with the end of its log where it does not."""
+        end = time.monotonic() + self.timeout
+        while True:
+            try:
+                self.cluster.service(engine.service, engine.port).models()
+                return
+            except EndpointError as error:
+                trouble = self.trouble(engine)
+                if (trouble and not trouble.patient) or time.monotonic() > end:
+                    lines = "".join(f"\n    {line}" for line in trouble.lines) if trouble else ""
+                    why = f"{trouble.reason}: {trouble.message}" if trouble else str(error)
+                    raise FoundWrong(
+                        f"engine {engine.name} went down during the run and does not come back: {why}{lines}",
+                        code="engine-died",
+                        fix=f"specdec status {self.run.environment}; then --resume {self.directory}",
+                    ) from error
+            self.note(f"{engine.name}: waiting until it answers again")
+            time.sleep(self.pause)
+
+    def trouble(self, engine: Engine) -> pods.Trouble | None:
+        """The first thing that keeps one of its pods from answering."""
+        for pod in self.cluster.pods(engine.selector):
+            found = pods.trouble_of(pod, self.cluster.events(pod["metadata"]["name"]), self.cluster.logs)
+            if found:
+                return found
+        return None
 
     def once(self, one: Order) -> Cell:
         engine, asked = one.engine, self.run.load
@@ -174,22 +171,30 @@ class Benchmark:
         key = f"{self.directory.resolve()}/{one.file}"
         name = f"{self.run.release[:40]}-bench-{load.Prompts('', key).sha256[:10]}"
         before, pods_before = engine.counters(self.cluster), self.identities(engine)
-        result = job.run(
-            self.cluster,
-            job.manifest(
-                name,
-                self.run.release,
-                engine,
-                self.words(one, asked),
-                name if self.prompts else None,
-                int(self.timeout),
-            ),
-            job.config_map(name, self.run.release, self.prompts) if self.prompts else None,
-            timeout=self.timeout,
-            report=lambda text: self.note(f"{engine.name}: {text}"),
-            pause=self.pause,
+        body = job.manifest(
+            name,
+            self.run.release,
+            engine,
+            self.words(one, asked),
+            name if self.prompts else None,
+            int(self.timeout),
+            placement.affinity(self.cluster, engine),
         )
-        job.refuse_failures(result, asked.num_prompts, engine.name)
+        try:
+            result = generator.run(
+                self.cluster,
+                body,
+                job.config_map(name, self.run.release, self.prompts) if self.prompts else None,
+                timeout=self.timeout,
+                report=lambda text: self.note(f"{engine.name}: {text}"),
+                pause=self.pause,
+            )
+            generator.refuse_failures(result, asked.num_prompts, engine.name)
+        except SpecdecError as error:
+            # Requests that fail because the engine died are no fault of the load.
+            if self.identities(engine) != pods_before:
+                raise FoundWrong(f"a pod of engine {engine.name} restarted during the run", code="restarted") from error
+            raise
         if self.identities(engine) != pods_before:
             raise FoundWrong(f"a pod of engine {engine.name} restarted during the run", code="restarted")
         counted = engine.counters(self.cluster) - before
@@ -208,10 +213,19 @@ class Benchmark:
             trust_remote_code=args.trust_remote_code,
         )
 
-    def identities(self, engine: Engine) -> set[tuple[str, int]]:
-        """The engine's pods and how often they restarted: counters that fell and rose again would not show it."""
-        return {(pod["metadata"].get("uid", pod["metadata"]["name"]), pods.restarts(pod))
-                for pod in self.cluster.pods(engine.selector)}  # fmt: skip
+    def identities(self, engine: Engine) -> set[tuple[str, int, bool]]:
+        """The engine's pods, how often they restarted and whether they run.
+
+        Counters that fell and rose again would not show a restart, and a container that has just died not yet one.
+        """
+        return {
+            (
+                pod["metadata"].get("uid", pod["metadata"]["name"]),
+                pods.restarts(pod),
+                any({"terminated", "waiting"} & mapping(entry.get("state")).keys() for entry in pods.statuses(pod)[1]),
+            )
+            for pod in self.cluster.pods(engine.selector)
+        }
 
     def refuse_wrong_arm(self, engine: Engine, counted: Counters) -> None:
         """Raises FoundWrong for a speculative arm that drafted nothing and for a baseline that drafted."""
@@ -229,7 +243,7 @@ def cell_of(one: Order, result: dict[str, Any], counted: Counters) -> Cell:
     """Latencies by request from the benchmark's detailed result.
 
     Time per output token is decode time ÷ tokens after the first; gaps between chunks are no measure of it, as a chunk
-    of a speculative engine carries several tokens. Raises job.JobFailed where the result lacks what this needs.
+    of a speculative engine carries several tokens. Raises generator.JobFailed where the result lacks what this needs.
     """
     try:
         rows = [
@@ -249,6 +263,7 @@ def cell_of(one: Order, result: dict[str, Any], counted: Counters) -> Cell:
             tpot_ms=[round(decode / (tokens - 1), 4) for tokens, _, decode in timed],
             ttft_ms=[round(first, 3) for _, first, _ in rows],
             e2e_ms=[round(first + decode, 3) for _, first, decode in rows],
+            answers=[str(answer) for answer in result.get("answers") or []],
             counted=Counted(
                 drafts=counted.drafts,
                 drafted=counted.drafted,
@@ -258,6 +273,6 @@ def cell_of(one: Order, result: dict[str, Any], counted: Counters) -> Cell:
             ),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise job.JobFailed(
+        raise generator.JobFailed(
             f"the benchmark's result lacks what a comparison needs: {error}", code="bench-cut"
         ) from error

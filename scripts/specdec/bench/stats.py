@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 RESAMPLES = 10_000
 LEVEL = 0.95
+LEAST_REPEATS = 5
 
 Interval = tuple[float, float]
 
@@ -46,9 +47,13 @@ def ratio_interval(baseline: Sequence[float], other: Sequence[float], seed: int 
     return _interval(ratios)
 
 
-def is_real(interval: Interval) -> bool:
-    """Whether a ratio differs from 1: the interval leaves it out."""
-    return not interval[0] <= 1 <= interval[1]
+def is_real(interval: Interval, repeats: int) -> bool:
+    """Whether a ratio differs from 1: the interval leaves it out, and there are repeats enough for it to mean that.
+
+    Of 2 repeats every second interval leaves out 1 where there is no difference, of 3 every fourth, of 4 every
+    eighth; of 5 it is one in twenty, as an interval of 95 % should.
+    """
+    return repeats >= LEAST_REPEATS and not interval[0] <= 1 <= interval[1]
 
 
 def _interval(values: Sequence[float]) -> Interval:

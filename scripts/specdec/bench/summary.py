@@ -52,6 +52,7 @@ def arm(engine: Engine, point: Point, runs: Sequence[tuple[str, Cell]], seed: in
             repeat=cell.repeat,
             file=file,
             tpot_ms=median(cell.tpot_ms),
+            ttft_ms=median(cell.ttft_ms),
             output_tokens_per_second=cell.output_tokens / cell.duration_s,
         )
         for file, cell in runs
@@ -78,43 +79,89 @@ def arm(engine: Engine, point: Point, runs: Sequence[tuple[str, Cell]], seed: in
         ttft=times([value for cell in cells for value in cell.ttft_ms]),
         e2e=times([value for cell in cells for value in cell.e2e_ms]),
         output_tokens_per_second=median(one.output_tokens_per_second for one in repeats),
+        ttft_ms=median(one.ttft_ms for one in repeats),
+        ttft_interval=stats.median_interval([one.ttft_ms for one in repeats], seed),
+        throughput_interval=stats.median_interval([one.output_tokens_per_second for one in repeats], seed),
+        drafts=counted.drafts,
         acceptance_rate=counted.acceptance_rate,
         acceptance_by_position=counted.acceptance_by_position,
         mean_length=counted.mean_length,
         repeats=repeats,
         raw_tpot_ms=tpots,
+        raw_ttft_ms=[value for cell in cells for value in cell.ttft_ms],
+        raw_e2e_ms=[value for cell in cells for value in cell.e2e_ms],
     )
 
 
+def same_answers(mine: Sequence[Cell], others: Sequence[Cell]) -> float | None:
+    """Share of prompts that both answered alike in the same repeat; None where nothing compares.
+
+    Of an arm with itself: over one repeat and the next.
+    """
+    by_repeat = {cell.repeat: cell.answers for cell in others}
+    shift = 1 if mine is others else 0
+    pairs = [
+        (one, other)
+        for cell in mine
+        for one, other in zip(cell.answers, by_repeat.get(cell.repeat + shift, []), strict=False)
+        if one and other
+    ]
+    return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+
+
 def summarise(run: Run, engines: Sequence[Engine], runs: Sequence[tuple[str, Cell]]) -> Run:
-    """The run with its arms and ratios: each arm against the first that does not speculate, else against the first."""
+    """The run with its arms and ratios: each arm against the first that does not speculate, else against the first.
+
+    `runs` may be a part of what was asked: then the document says that it is not complete.
+    """
     arms: list[Arm] = []
     ratios: list[Ratio] = []
     baseline = next((engine for engine in engines if not engine.speculates), engines[0])
     for point in run.points:
-        by_name = {}
-        for engine in engines:
-            mine = [(file, cell) for file, cell in runs if cell.arm == engine.name and cell.point == point]
-            by_name[engine.name] = arm(engine, point, mine, run.load.seed)
+        cells = {
+            engine.name: [(file, cell) for file, cell in runs if cell.arm == engine.name and cell.point == point]
+            for engine in engines
+        }
+        by_name = {
+            engine.name: arm(engine, point, cells[engine.name], run.load.seed)
+            for engine in engines
+            if cells[engine.name]
+        }
+        if run.load.temperature == 0 and cells[baseline.name]:
+            reference = [cell for _, cell in cells[baseline.name]]
+            for name, one in by_name.items():
+                mine = reference if name == baseline.name else [cell for _, cell in cells[name]]
+                one.same_answers = same_answers(mine, reference)
         arms += by_name.values()
-        base = by_name[baseline.name]
-        for engine in engines:
-            if engine is not baseline:
-                ratios.append(compared(engine, baseline, by_name[engine.name], base, run))
+        ratios += [
+            compared(engine, baseline, by_name[engine.name], by_name[baseline.name], run)
+            for engine in engines
+            if engine is not baseline
+            and {engine.name, baseline.name} <= by_name.keys()
+            and common(by_name[engine.name], by_name[baseline.name])
+        ]
+    wanted = run.repeats * len(run.points) * len(engines)
     return run.model_copy(
         update={
-            "complete": True,
+            "complete": len(runs) == wanted,
+            "made": len(runs),
+            "wanted": wanted,
             "arms": arms,
             "ratios": ratios,
-            "warnings": list(dict.fromkeys([*run.warnings, *foreign(engines, [cell for _, cell in runs])])),
+            "warnings": [*foreign(engines, [cell for _, cell in runs]), *answered_otherwise(arms, baseline.name)],
         }
     )
 
 
+def common(one: Arm, base: Arm) -> list[int]:
+    """Repeats that both arms have: an interrupted run may lack one's last."""
+    return sorted({repeat.repeat for repeat in one.repeats} & {repeat.repeat for repeat in base.repeats})
+
+
 def compared(engine: Engine, baseline: Engine, one: Arm, base: Arm, run: Run) -> Ratio:
-    interval = stats.ratio_interval(
-        [repeat.tpot_ms for repeat in base.repeats], [repeat.tpot_ms for repeat in one.repeats], run.load.seed
-    )
+    both = common(one, base)
+    mine, theirs = ([repeat for repeat in arm.repeats if repeat.repeat in both] for arm in (one, base))
+    interval = stats.ratio_interval([r.tpot_ms for r in theirs], [r.tpot_ms for r in mine], run.load.seed)
     forecast = predicted(engine, one)
     return Ratio(
         arm=one.name,
@@ -122,13 +169,29 @@ def compared(engine: Engine, baseline: Engine, one: Arm, base: Arm, run: Run) ->
         concurrency=one.concurrency,
         max_concurrency=one.max_concurrency,
         request_rate=one.request_rate,
-        ratio=base.tpot_ms / one.tpot_ms,
+        ratio=median(r.tpot_ms for r in theirs) / median(r.tpot_ms for r in mine),
         interval=interval,
-        # One repeat has no spread: nothing follows from it.
-        real=len(one.repeats) > 1 and stats.is_real(interval),
+        real=stats.is_real(interval, len(both)),
+        repeats=len(both),
+        throughput_ratio=one.output_tokens_per_second / base.output_tokens_per_second,
         predicted=forecast[0] if forecast and not baseline.speculates else None,
         predicted_tpot_ms=forecast[1] if forecast else None,
     )
+
+
+def answered_otherwise(arms: Sequence[Arm], baseline: str) -> list[str]:
+    """Warnings about arms that gave other greedy answers than the baseline, more often than the baseline itself did."""
+    own = min((arm.same_answers for arm in arms if arm.name == baseline and arm.same_answers is not None), default=1)
+    found: dict[str, str] = {}
+    for arm in arms:
+        if arm.name != baseline and arm.same_answers is not None and arm.same_answers < own:
+            found.setdefault(
+                arm.name,
+                f"{arm.name} gave {arm.same_answers:.0%} of the answers that {baseline} gave, which repeated "
+                f"{own:.0%} of its own: rounding may do that in bfloat16, where one other token changes the whole "
+                "rest; specdec smoke --equivalence tells whether it is more",
+            )
+    return list(found.values())
 
 
 def predicted(engine: Engine, one: Arm) -> tuple[float, float] | None:

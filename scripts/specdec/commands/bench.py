@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -53,10 +54,11 @@ def bench(
     format: Format = typer.Option(Format.text, help="text or json."),
 ) -> None:
     """Measure a deployed environment's engines against each other; the report is an HTML page beside the figures."""
+    from specdec.bench.arms import arms_of
     from specdec.bench.document import FILE, read_run
     from specdec.bench.load import PROFILES
     from specdec.bench.report import page
-    from specdec.bench.run import Benchmark, arms_of
+    from specdec.bench.run import Benchmark
     from specdec.deploy.live import Live
     from specdec.deploy.progress import Progress
     from specdec.output import print_json
@@ -141,10 +143,10 @@ def points_of(
     """Every number of requests at once with every rate. Raises SpecdecError for what is no number above 0."""
     from specdec.bench.document import Point
 
-    at_once: list[int | None] = [*(usual or ([1] if rate is None else [None]))]
+    at_once: Sequence[int | None] = usual or ([1] if rate is None else [None])
     if concurrency:
         at_once = [int(one) for one in numbers(concurrency, "--concurrency", whole=True)]
-    rates: list[float | None] = [*numbers(rate, "--rate")] if rate else [*(usual_rate or [None])]
+    rates: Sequence[float | None] = numbers(rate, "--rate") if rate else usual_rate or [None]
     return [Point(concurrency=c, rate=r) for r in rates for c in at_once]
 
 

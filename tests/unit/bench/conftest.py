@@ -1,4 +1,4 @@
-"""A cluster with both arms of the chart's CPU scenario, whose Jobs end at once with a result as the engine writes it."""
+"""A cluster with both arms of the CPU scenario, whose Jobs end at once with a result as the engine writes it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 from specdec.bench import in_pod
+from specdec.bench.arms import arms_of
 from specdec.bench.document import Load, Point, Run
-from specdec.bench.run import Benchmark, arms_of
+from specdec.bench.run import Benchmark
 from specdec.deploy import targets
 from specdec.manifests import Manifest, parse
-
 from unit.deploy.conftest import NAMESPACE, ApiServer, cluster_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -125,9 +125,7 @@ class Bench(ApiServer):
 @pytest.fixture
 def api() -> Bench:
     """Speculation gives 20 ms a token, the baseline 40 ms."""
-    return Bench(
-        engines={"speculative": EngineState(0.020, True), "speculative-baseline": EngineState(0.040, False)}
-    )
+    return Bench(engines={"speculative": EngineState(0.020, True), "speculative-baseline": EngineState(0.040, False)})
 
 
 @pytest.fixture

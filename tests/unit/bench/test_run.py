@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from specdec.bench.arms import arms_of, orders
 from specdec.bench.document import Point, read_run
-from specdec.bench.job import JobFailed
+from specdec.bench.generator import JobFailed
 from specdec.bench.load import of_task
 from specdec.bench.report import page
-from specdec.bench.run import Benchmark, arms_of
+from specdec.bench.run import Benchmark
 from specdec.deploy import targets
 from specdec.errors import FoundWrong, SpecdecError
 from specdec.plan.calibrate import from_benchmark
@@ -23,7 +23,7 @@ Make = Callable[..., Benchmark]
 
 
 def test_both_arms_are_measured_and_speculation_is_twice_as_fast(make: Make) -> None:
-    run = make().execute()
+    run = make(repeats=5).execute()
     assert [(arm.name, arm.k, arm.method) for arm in run.arms] == [
         ("speculative-baseline", 0, None),
         ("speculative", 4, "draft_model"),
@@ -45,8 +45,23 @@ def test_tokens_and_not_chunks_are_counted(make: Make) -> None:
 def test_each_arm_is_warmed_up_and_the_one_that_begins_changes(make: Make, api: Bench) -> None:
     make().execute()
     fast, slow = "speculative", "speculative-baseline"
-    assert [engine for engine, _ in api.jobs] == [slow, fast, slow, fast, fast, slow, slow, fast]
+    assert [engine for engine, _ in api.jobs] == [slow, fast, slow, fast, fast, slow, fast, slow]
     assert [words[words.index("--num-prompts") + 1] for _, words in api.jobs] == ["8", "8", *["10"] * 6]
+
+
+def test_arms_take_turns_so_that_drift_falls_on_both_alike() -> None:
+    arms = arms_of(targets.of(deployed()))
+    found = [one.engine.name[-8:] for one in orders(arms, [Point(concurrency=1)], 8)]
+    a, b = "baseline", "culative"
+    assert found == [a, b, b, a, b, a, a, b, a, b, b, a, b, a, a, b]
+
+
+def test_of_few_repeats_no_difference_is_called_one(make: Make) -> None:
+    """Of two repeats every second interval would leave out 1 where there is no difference."""
+    few = make(repeats=4).execute()
+    assert few.ratios[0].ratio == pytest.approx(2)
+    assert not few.ratios[0].real
+    assert "4 repeats are too few" in page(few)
 
 
 def test_the_planner_reads_the_document(make: Make) -> None:
@@ -116,7 +131,8 @@ def test_a_run_in_which_a_pod_restarts_is_made_again(make: Make, api: Bench) -> 
 
     api.change = restart
     run = make().execute()
-    assert len(api.jobs) == 8 + 1
+    # The one that the restart spoilt, and a warm-up of the engine that is new.
+    assert len(api.jobs) == 8 + 2
     assert run.arms[1].tpot_ms == pytest.approx(20)
     assert run.warnings == []
 
@@ -221,8 +237,8 @@ def test_the_job_is_restricted_and_sees_the_models(make: Make, api: Bench) -> No
     assert not [path for path in api.objects if "/configmaps/" in path]
 
 
-def test_the_page_shows_arms_ratio_and_prediction_or_that_there_is_none(make: Make, tmp_path: Path) -> None:
-    run = make(points=[Point(concurrency=1), Point(concurrency=4)]).execute()
+def test_the_page_shows_arms_ratio_and_prediction_or_that_there_is_none(make: Make) -> None:
+    run = make(repeats=5, points=[Point(concurrency=1), Point(concurrency=4)]).execute()
     html = page(run)
     assert "2.00 times as fast as speculative-baseline, 4 at once" in html
     assert "Acceptance by position" in html

@@ -163,6 +163,30 @@ def test_the_chart_s_own_tests_reach_what_they_ask(render):
     assert not reaches(rendering, NEIGHBOUR, test, 8000)
 
 
+def benchmark_of(rendering: Rendering) -> End:
+    """The pod of `specdec bench`, which the chart does not render."""
+    return End({**named(rendering)["speculative"].labels, "app.kubernetes.io/component": "benchmark"})
+
+
+def test_a_benchmark_reaches_the_hub_only_where_the_models_lie_in_another_pod_s_own_cache(render):
+    """It needs the tokenizer: from the engine's cache where it can mount that, else from where the engine had it."""
+    for values, fetches in ((pair(**ON), True), (pair(**ON, modelCache=SHARED), False)):
+        rendering = render(values)
+        assert reaches(rendering, benchmark_of(rendering), HUB, 443) is fetches
+    private = End(address="10.1.2.3")
+    assert not reaches(rendering, benchmark_of(rendering), private, 443)
+
+
+def test_a_benchmark_mounts_the_bucket_that_the_engines_mount(render):
+    rendering = render("gcs-fuse")
+    assert reaches(rendering, benchmark_of(rendering), METADATA, 988)
+
+
+@pytest.mark.parametrize("name", ["deny", "clients", "benchmark"])
+def test_an_engine_cannot_take_the_name_of_a_policy(refused, name):
+    assert "SD455" in refused(lookup(engines={name: {}}))
+
+
 def test_a_gateway_asks_the_endpoint_picker_which_reads_the_engines_metrics(render):
     traffic: dict[str, Any] = {
         "gateway": {"enabled": True, "parentRefs": [{"name": "gw"}]},

@@ -46,7 +46,7 @@ the chart asks for it: the first to ask computes and checks it, and leaves it wi
 {{- if and $root.Values.kserve.enabled (kindIs "map" $v.engine) }}{{ $_ := set $v.engine "workload" "Deployment" }}{{ end -}}
 {{- $fullname := ternary $root.Release.Name (printf "%s-%s" $root.Release.Name $name) $single -}}
 {{- $path := ternary "" (printf "engines.%s." $name) $single -}}
-{{- if and (not $single) (regexMatch "^router$|(^|-)(baseline|headless|test|models|epp|nvme)$|-router$" $name) -}}
+{{- if and (not $single) (regexMatch "^(router|deny|clients|benchmark)$|(^|-)(baseline|headless|test|models|epp|nvme)$|-router$" $name) -}}
 {{- include "vllm-speculative.fail" (list "SD455" (printf "engines.%s" $name) "this name is taken by an object of the release" "another name") -}}
 {{- end -}}
 {{- $routed := or (empty $root.Values.router.engines) (has $name $root.Values.router.engines) -}}

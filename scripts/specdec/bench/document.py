@@ -65,6 +65,7 @@ class Cell(Part):
     arm: str
     repeat: int
     point: Point
+    seed: int = 0
     duration_s: float
     completed: int
     output_tokens: int
@@ -104,8 +105,8 @@ class Arm(Part):
     input_len, output_len  tokens a request, on average
     interval               95 % of `tpot_ms`; likewise `ttft_interval` and `throughput_interval`
     raw_...                of every request of every repeat
-    same_answers           share of the baseline's answers that this arm gave too, by repeat and prompt; of the baseline
-                           itself: its own over the repeats. None where answers are sampled
+    same_answers           share of the baseline's answers that this arm gave too, by repeat and prompt; None for the
+                           baseline itself and where answers are sampled
     """
 
     name: str
@@ -158,13 +159,18 @@ class Ratio(Part):
 
 
 class Run(Part):
-    """All that a run needs to be repeated, and what came out. `made` of `wanted` single runs: all where complete."""
+    """All that a run needs to be repeated, and what came out.
+
+    made, wanted  single runs: all where complete
+    sweep         K of engines that the run started itself; empty where it measured what was deployed
+    """
 
     schema_version: Literal[1] = 1
     environment: str
     release: str
     namespace: str
     created: str
+    sweep: list[int] = []
     complete: bool = False
     made: int = 0
     wanted: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,13 +136,33 @@ def check(load: Load, version: str | None, max_model_len: int | None, engine: st
         )
 
 
+def check_points(load: Load, points: Sequence[Point]) -> None:
+    """Raises SpecdecError for a load that has fewer requests than are to be under way at once."""
+    most = max(point.concurrency or 1 for point in points)
+    if most > load.num_prompts:
+        raise SpecdecError(
+            f"{load.num_prompts} requests never make {most} at once",
+            code="few-prompts",
+            path="--num-prompts",
+            fix=f"--num-prompts {4 * most}, or fewer at once",
+        )
+
+
 def arguments(
-    load: Load, point: Point, *, version: str, model: str, tokenizer: str, url: str, trust_remote_code: bool = False
+    load: Load,
+    point: Point,
+    *,
+    seed: int,
+    version: str,
+    model: str,
+    tokenizer: str,
+    url: str,
+    trust_remote_code: bool = False,
 ) -> list[str]:
     """The words after `vllm bench serve`, as that version spells them."""
     newer = facts.version_key(version)
     words = ["--base-url", url, "--endpoint", "/v1/completions", "--model", tokenizer, "--served-model-name", model]
-    words += ["--tokenizer", tokenizer, "--num-prompts", str(load.num_prompts), "--seed", str(load.seed)]
+    words += ["--tokenizer", tokenizer, "--num-prompts", str(load.num_prompts), "--seed", str(seed)]
     words += ["--temperature", f"{load.temperature:g}", "--disable-tqdm", "--save-result", "--save-detailed"]
     words += ["--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", "50,95,99"]
     words += ["--request-rate", "inf" if point.rate is None else f"{point.rate:g}"]

@@ -24,6 +24,13 @@ def page(run: Run) -> str:
     )
 
 
+def write_page(run: Run, directory: Path) -> Path:
+    """The page beside the figures."""
+    file = directory / "report.html"
+    file.write_text(page(run), encoding="utf-8")
+    return file
+
+
 def label(arm: Arm | Ratio, run: Run) -> str:
     """The load of an arm in words, empty where the run had only one."""
     if len(run.points) == 1:

@@ -199,19 +199,24 @@ class Benchmark:
             raise FoundWrong(f"a pod of engine {engine.name} restarted during the run", code="restarted")
         counted = engine.counters(self.cluster) - before
         self.refuse_wrong_arm(engine, counted)
-        return cell_of(one, result, counted)
+        return cell_of(one, self.seed(one), result, counted)
 
     def words(self, one: Order, asked: Load) -> list[str]:
         args = one.engine.workload.args
         return load.arguments(
             asked,
             one.point,
+            seed=self.seed(one),
             version=str(one.engine.workload.engine_version),
             model=one.engine.model,
             tokenizer=args.value("--tokenizer") or str(args.model),
             url=f"http://{one.engine.service}:{one.engine.port}",
             trust_remote_code=args.trust_remote_code,
         )
+
+    def seed(self, one: Order) -> int:
+        """The same for all arms of a repeat, another in each repeat and load: prompts seen before are in the cache."""
+        return self.run.load.seed + 1000 * one.repeat + self.run.points.index(one.point)
 
     def identities(self, engine: Engine) -> set[tuple[str, int, bool]]:
         """The engine's pods, how often they restarted and whether they run.
@@ -239,7 +244,7 @@ class Benchmark:
             raise FoundWrong(f"engine {engine.name} drafted: it is no baseline", code="on")
 
 
-def cell_of(one: Order, result: dict[str, Any], counted: Counters) -> Cell:
+def cell_of(one: Order, seed: int, result: dict[str, Any], counted: Counters) -> Cell:
     """Latencies by request from the benchmark's detailed result.
 
     Time per output token is decode time ÷ tokens after the first; gaps between chunks are no measure of it, as a chunk
@@ -255,6 +260,7 @@ def cell_of(one: Order, result: dict[str, Any], counted: Counters) -> Cell:
             arm=one.engine.name,
             repeat=one.repeat,
             point=one.point,
+            seed=seed,
             duration_s=float(result["duration"]),
             completed=int(result["completed"]),
             output_tokens=int(result["total_output_tokens"]),

@@ -94,16 +94,12 @@ def arm(engine: Engine, point: Point, runs: Sequence[tuple[str, Cell]], seed: in
 
 
 def same_answers(mine: Sequence[Cell], others: Sequence[Cell]) -> float | None:
-    """Share of prompts that both answered alike in the same repeat; None where nothing compares.
-
-    Of an arm with itself: over one repeat and the next.
-    """
+    """Share of prompts that both answered alike in the same repeat; None where nothing compares."""
     by_repeat = {cell.repeat: cell.answers for cell in others}
-    shift = 1 if mine is others else 0
     pairs = [
         (one, other)
         for cell in mine
-        for one, other in zip(cell.answers, by_repeat.get(cell.repeat + shift, []), strict=False)
+        for one, other in zip(cell.answers, by_repeat.get(cell.repeat, []), strict=False)
         if one and other
     ]
     return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
@@ -130,8 +126,8 @@ def summarise(run: Run, engines: Sequence[Engine], runs: Sequence[tuple[str, Cel
         if run.load.temperature == 0 and cells[baseline.name]:
             reference = [cell for _, cell in cells[baseline.name]]
             for name, one in by_name.items():
-                mine = reference if name == baseline.name else [cell for _, cell in cells[name]]
-                one.same_answers = same_answers(mine, reference)
+                if name != baseline.name:
+                    one.same_answers = same_answers([cell for _, cell in cells[name]], reference)
         arms += by_name.values()
         ratios += [
             compared(engine, baseline, by_name[engine.name], by_name[baseline.name], run)
@@ -148,7 +144,7 @@ def summarise(run: Run, engines: Sequence[Engine], runs: Sequence[tuple[str, Cel
             "wanted": wanted,
             "arms": arms,
             "ratios": ratios,
-            "warnings": [*foreign(engines, [cell for _, cell in runs]), *answered_otherwise(arms, baseline.name)],
+            "warnings": foreign(engines, [cell for _, cell in runs]),
         }
     )
 
@@ -177,21 +173,6 @@ def compared(engine: Engine, baseline: Engine, one: Arm, base: Arm, run: Run) ->
         predicted=forecast[0] if forecast and not baseline.speculates else None,
         predicted_tpot_ms=forecast[1] if forecast else None,
     )
-
-
-def answered_otherwise(arms: Sequence[Arm], baseline: str) -> list[str]:
-    """Warnings about arms that gave other greedy answers than the baseline, more often than the baseline itself did."""
-    own = min((arm.same_answers for arm in arms if arm.name == baseline and arm.same_answers is not None), default=1)
-    found: dict[str, str] = {}
-    for arm in arms:
-        if arm.name != baseline and arm.same_answers is not None and arm.same_answers < own:
-            found.setdefault(
-                arm.name,
-                f"{arm.name} gave {arm.same_answers:.0%} of the answers that {baseline} gave, which repeated "
-                f"{own:.0%} of its own: rounding may do that in bfloat16, where one other token changes the whole "
-                "rest; specdec smoke --equivalence tells whether it is more",
-            )
-    return list(found.values())
 
 
 def predicted(engine: Engine, one: Arm) -> tuple[float, float] | None:

@@ -1,0 +1,166 @@
+"""Engines of the benchmark's own, one for each K: a release beside the environment's, which goes when the run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from specdec.bench.placement import CLAIM, SHARED
+from specdec.deploy import removal
+from specdec.deploy.cluster import CORE, ApiError, Cluster
+from specdec.deploy.live import Live
+from specdec.deploy.pipeline import Deploy, Options
+from specdec.deploy.progress import Progress
+from specdec.environments import Environment
+from specdec.errors import SpecdecError
+from specdec.manifests import Manifest, engines, mapping, sequence
+
+FILE = "sweep-values.yaml"
+SUFFIX = "-bench"
+OFF = "off"
+
+
+def numbers_of_tokens(text: str) -> list[int]:
+    """ "0,2,4,6", each once, in order; 0 is the target alone. Raises SpecdecError for what is no such list."""
+    try:
+        values = [int(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or min(values) < 0:
+        raise SpecdecError(
+            f"{text!r}", code="bad-number", path="--k", fix="whole numbers with commas, 0 for no speculation: 0,2,4,6"
+        )
+    if twice := next((value for value in values if values.count(value) > 1), None):
+        raise SpecdecError(f"{text!r} names K={twice} twice", code="bad-number", path="--k", fix="each once: 0,2,4,6")
+    if len(set(values)) < 2:
+        raise SpecdecError(f"{text!r}: there is nothing to compare with", code="one-arm", path="--k", fix="--k 0,4")
+    return sorted(values)
+
+
+def values(ks: Sequence[int]) -> dict[str, Any]:
+    """What comes on top of the environment's values: an engine for each K, and none of what serves clients."""
+    arms: dict[str, Any] = {
+        f"k{k}" if k else OFF: {"speculative": {"numTokens": k, "schedule": []} if k else {"enabled": False}}
+        for k in ks
+    }
+    return {
+        "engines": arms,
+        "engine": {"replicas": 1},
+        "baseline": {"enabled": False},
+        "autoscaling": {"kind": "none"},
+        "podDisruptionBudget": {"enabled": False},
+        # The directory is the release's, and so are the disks in it.
+        "modelCache": {"hostPath": {"prepare": {"enabled": False}}},
+        "router": {"enabled": False},
+        "traffic": {
+            "hosts": [],
+            "ingress": {"enabled": False},
+            "gateway": {"enabled": False},
+            "inferencePool": {"enabled": False},
+        },
+        "kserve": {"enabled": False},
+        # No alert rings for an engine that lives for an hour.
+        "monitoring": {"rules": {"kind": "none"}, "scrape": {"kind": "none"}, "dashboards": {"enabled": False}},
+        "tests": {"enabled": False},
+        "extraObjects": [],
+    }
+
+
+def check(env: Environment, manifests: Sequence[Manifest], cluster: Cluster) -> list[str]:
+    """What the sweep means for models and claims, in words. `manifests`: the environment's own.
+
+    Raises SpecdecError where further engines beside the release cannot have its models.
+    """
+    serving = [one for one in engines(manifests) if not one.name.endswith("-baseline")]
+    if len(serving) != 1:
+        raise SpecdecError(
+            f"{env.name} has {len(serving)} engines: --k would not know which of them to vary",
+            code="many-engines",
+            path="engines",
+            fix="an environment with the one engine, or deploy the engines to compare and leave --k out",
+        )
+    (engine,) = serving
+    if engine.args.speculative is None:
+        raise SpecdecError(
+            f"{env.name} does not speculate", code="not-speculative", path="speculative.enabled", fix="true"
+        )
+    if engine.args.speculative.num_speculative_tokens is None:
+        raise SpecdecError(
+            f"{env.name} leaves K to the engine, method {engine.args.speculative.method}: there is no K to vary",
+            code="no-k",
+            path="speculative.numTokens",
+            fix="leave --k out",
+        )
+    made = {manifest.name: manifest for manifest in manifests if manifest.kind == "PersistentVolumeClaim"}
+    for volume in sequence(mapping(engine.pod_spec).get("volumes")):
+        name = mapping(volume.get(CLAIM)).get("claimName")
+        if not name or name in made:
+            continue
+        found = mapping((cluster.get(cluster.path(CORE, "persistentvolumeclaims", str(name))) or {}).get("spec"))
+        modes = {str(mode) for mode in sequence(found.get("accessModes"))}
+        if not modes & SHARED:
+            raise SpecdecError(
+                f"claim {name} can be mounted on one node alone ({', '.join(sorted(modes)) or 'it does not exist'}), "
+                "where the release's engine is: the engines of --k cannot have its models",
+                code="claim-of-one-node",
+                path="modelCache.pvc.existingClaim",
+                fix="a claim that is ReadWriteMany or ReadOnlyMany; or leave --k out and compare what is deployed",
+            )
+    if made or sequence(engine.manifest.get("spec.volumeClaimTemplates")):
+        return ["every engine of the sweep gets a claim of its own and fetches the models; the claims go with the run"]
+    if any("emptyDir" in volume and volume.get("name") == "models" for volume in sequence(engine.pod_spec["volumes"])):
+        return ["every engine of the sweep fetches the models into a cache of its own"]
+    return []
+
+
+def environment_of(env: Environment, file: Path) -> Environment:
+    """The environment as the sweep deploys it."""
+    return replace(env, release=env.release + SUFFIX, values=[*env.values, file])
+
+
+@contextmanager
+def deployed(
+    live: Live,
+    ks: Sequence[int],
+    directory: Path,
+    progress: Progress,
+    *,
+    keep: bool = False,
+    timeout: float | None = None,
+) -> Iterator[Environment]:
+    """The sweep's release for as long as the run lasts, Ready; `keep` leaves it. `timeout` in seconds, as for a deploy."""
+    file = directory / FILE
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(yaml.safe_dump(values(ks), sort_keys=False), encoding="utf-8")
+    env = environment_of(live.env, file)
+    try:
+        Deploy(env, Options(smoke=False, measure=False, timeout=timeout), progress).run()
+        yield env
+    finally:
+        if keep:
+            progress.warn(f"release {env.release} is kept: helm uninstall -n {env.namespace} {env.release}")
+        else:
+            remove(env, live, progress.note)
+
+
+def remove(env: Environment, live: Live, report: Callable[[str], None]) -> None:
+    """Take the sweep's release away with the claims of its engines."""
+    report(f"removing release {env.release}")
+    try:
+        removal.uninstall(env, live.cluster, kubeconfig=live.kubeconfig, report=report)
+        labelled = f"app.kubernetes.io/instance={env.release}"
+        for claim in live.cluster.items(live.cluster.path(CORE, "persistentvolumeclaims"), labelSelector=labelled):
+            path = live.cluster.path(CORE, "persistentvolumeclaims", claim["metadata"]["name"])
+            try:
+                live.cluster.request("DELETE", path)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+    except BaseException:
+        report(f"release {env.release} is still there: helm uninstall -n {env.namespace} {env.release}")
+        raise

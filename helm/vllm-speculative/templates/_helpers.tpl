@@ -8,7 +8,7 @@
 app.kubernetes.io/name: vllm-speculative
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: engine
-vllm-speculative/engine: {{ .name }}
+vllm-speculative/engine: {{ .name | toYaml }}
 {{- end -}}
 
 {{/* Labels of an engine's objects. Argument: engine. */}}

@@ -18,21 +18,24 @@ class Series:
     name: str
     color: str
     points: Sequence[tuple[float, float]]
+    # (x, low, high): the interval of each point.
+    spread: Sequence[tuple[float, float, float]] = ()
 
 
 def color(index: int) -> str:
     return COLORS[index % len(COLORS)]
 
 
-def legend(names: Sequence[str]) -> str:
-    spans = (f'<span><i style="background:{color(i)}"></i>{escape(name)}</span>' for i, name in enumerate(names))
+def legend(series: Sequence[Series]) -> str:
+    spans = (f'<span><i style="background:{one.color}"></i>{escape(one.name)}</span>' for one in series)
     return f'<p class="legend">{"".join(spans)}</p>'
 
 
 def lines(series: Sequence[Series], x_label: str, y_label: str, top: float | None = None) -> str:
     """Lines with a mark at each point; the x values are spaced evenly."""
     xs = sorted({x for one in series for x, _ in one.points})
-    top = top or nice(max((y for one in series for _, y in one.points), default=1) * 1.05)
+    highest = [y for one in series for _, y in one.points] + [high for one in series for _, _, high in one.spread]
+    top = top or nice(max(highest, default=1) * 1.05)
     step = (WIDTH - LEFT - RIGHT) / max(1, len(xs) - 1)
     place = {x: LEFT + index * step if len(xs) > 1 else (LEFT + WIDTH - RIGHT) / 2 for index, x in enumerate(xs)}
     parts = _frame(top, x_label, y_label)
@@ -42,13 +45,18 @@ def lines(series: Sequence[Series], x_label: str, y_label: str, top: float | Non
         marks = [(place[x], _y(y, top)) for x, y in sorted(one.points)]
         path = " ".join(f"{'L' if index else 'M'}{x:.1f},{y:.1f}" for index, (x, y) in enumerate(marks))
         parts.append(f'<path d="{path}" fill="none" stroke="{one.color}" stroke-width="2.5"/>')
+        for x, low, high in one.spread:
+            parts.append(
+                f'<line x1="{place[x]:.1f}" x2="{place[x]:.1f}" y1="{_y(low, top):.1f}" y2="{_y(high, top):.1f}"'
+                f' stroke="{one.color}" stroke-width="5" opacity=".35"/>'
+            )
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" fill="{one.color}"/>' for x, y in marks]
     return "".join(parts) + "</svg>"
 
 
 def distributions(values: Sequence[tuple[str, str, Sequence[float]]], x_label: str) -> str:
     """A row for each (name, colour, values): the middle half as a box, p5 to p95 as a line, the median as a mark."""
-    row, left = 62, 20
+    row, left = 56, 20
     height = row * len(values) + 66
     top = nice(max(percentile(found, 0.99) for _, _, found in values) * 1.02)
 
@@ -64,11 +72,11 @@ def distributions(values: Sequence[tuple[str, str, Sequence[float]]], x_label: s
             f"{top * index / 4:g}</text>"
         )
     for index, (name, shade, found) in enumerate(values):
-        y = 44 + row * index
+        y = 41 + row * index
         low, first, middle, third, high = (px(percentile(found, share)) for share in (0.05, 0.25, 0.5, 0.75, 0.95))
         box = max(2.0, third - first)
         parts += [
-            f'<text x="{left + 2}" y="{y - 17}" class="name">{escape(name)}</text>',
+            f'<text x="{left + 2}" y="{y - 16}" class="name">{escape(name)}</text>',
             f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y}" y2="{y}" stroke="{shade}" stroke-width="2"/>',
             f'<rect x="{first:.1f}" y="{y - 10}" width="{box:.1f}" height="20" rx="3" fill="{shade}" opacity=".35"/>',
             f'<line x1="{middle:.1f}" x2="{middle:.1f}" y1="{y - 12}" y2="{y + 12}" stroke="{shade}"'
@@ -92,7 +100,7 @@ class Bar:
 
 def ratios(bars: Sequence[Bar]) -> str:
     """A row for each ratio: point and interval, the prediction as a hollow diamond, and an upright at 1."""
-    row, left = 62, 20
+    row, left = 56, 20
     height = row * len(bars) + 66
     top = nice(max(max(bar.high, bar.predicted or 0, 1.1) for bar in bars) * 1.02)
 
@@ -109,9 +117,9 @@ def ratios(bars: Sequence[Bar]) -> str:
         )
     parts.append(f'<line x1="{px(1):.1f}" x2="{px(1):.1f}" y1="8" y2="{height - 56}" class="mark"/>')
     for index, bar in enumerate(bars):
-        y = 44 + row * index
+        y = 41 + row * index
         parts += [
-            f'<text x="{left + 2}" y="{y - 17}" class="name">{escape(bar.name)}</text>',
+            f'<text x="{left + 2}" y="{y - 16}" class="name">{escape(bar.name)}</text>',
             f'<line x1="{px(bar.low):.1f}" x2="{px(bar.high):.1f}" y1="{y}" y2="{y}" stroke="{bar.color}"'
             ' stroke-width="4" stroke-linecap="round"/>',
             f'<circle cx="{px(bar.value):.1f}" cy="{y}" r="7" fill="{bar.color}"/>',

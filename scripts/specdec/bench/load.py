@@ -55,7 +55,13 @@ def of_file(file: Path, kind: str, count: int, seed: int) -> Prompts:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecdecError(f"cannot be read: {error}", code="dataset", file=str(file)) from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        option = "--sharegpt" if kind == "sharegpt" else "--jsonl"
+        raise SpecdecError(
+            f"the dataset cannot be read: {why}", code="dataset", file=str(file), path=option,
+            fix="a file of prompts, or --task code for built-in ones",
+        ) from error  # fmt: skip
+    text = text.removeprefix("\ufeff")
     rows = _sharegpt(text, file) if kind == "sharegpt" else _jsonl(text, file)
     if not rows:
         wanted = "conversations of two turns and more" if kind == "sharegpt" else 'lines like {"prompt": "..."}'
@@ -84,7 +90,10 @@ def _jsonl(text: str, file: Path) -> list[dict[str, Any]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise SpecdecError(f"line {number} is not JSON: {error}", code="dataset", file=str(file)) from error
+            raise SpecdecError(
+                f"line {number} is not JSON: {error}", code="dataset", file=str(file), path="--jsonl",
+                fix='{"prompt": "..."} on every line',
+            ) from error  # fmt: skip
         if not isinstance(row, dict) or not isinstance(row.get("prompt"), str) or not row["prompt"].strip():
             raise SpecdecError(
                 f"line {number} has no prompt", code="dataset", file=str(file), fix='{"prompt": "..."} on every line'
@@ -97,9 +106,13 @@ def _sharegpt(text: str, file: Path) -> list[dict[str, Any]]:
     try:
         found = json.loads(text) if text.strip() else []
     except ValueError as error:
-        raise SpecdecError(f"not JSON: {error}", code="dataset", file=str(file)) from error
+        fix = "ShareGPT's JSON, a list of conversations; --jsonl reads a file with a prompt a line"
+        raise SpecdecError(f"not JSON: {error}", code="dataset", file=str(file), path="--sharegpt", fix=fix) from error
     if not isinstance(found, list):
-        raise SpecdecError("ShareGPT's file is a list of conversations", code="dataset", file=str(file))
+        raise SpecdecError(
+            "no list of conversations", code="dataset", file=str(file), path="--sharegpt",
+            fix='[{"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}]}]',
+        )  # fmt: skip
     rows = []
     for entry in found:
         turns = entry.get("conversations") if isinstance(entry, dict) else None

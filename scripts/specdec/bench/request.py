@@ -98,19 +98,23 @@ def new(
 
 
 def directory_of(out: Path | None, environment: str) -> Path:
-    """Where a new run's files go. Raises SpecdecError for a place that holds a run, or that cannot be written."""
+    """Where a new run's files go. Raises SpecdecError for a place that holds a run."""
     directory = out or Path("runs") / environment / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     if (directory / FILE).exists():
         raise SpecdecError(
             "this directory holds a run already", code="run-exists", file=str(directory), fix=f"--resume {directory}"
         )
+    return directory
+
+
+def make(directory: Path) -> None:
+    """The directory, found to be no place for files before anything runs. Raises SpecdecError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SpecdecError(
             f"cannot be made: {error.strerror}", code="out", file=str(directory), path="--out", fix="another directory"
         ) from error
-    return directory
 
 
 def keep(prompts: Prompts | None, directory: Path) -> None:

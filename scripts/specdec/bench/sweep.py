@@ -22,7 +22,6 @@ from specdec.manifests import Manifest, engines, mapping, sequence
 
 FILE = "sweep-values.yaml"
 SUFFIX = "-bench"
-OFF = "off"
 
 
 def numbers_of_tokens(text: str) -> list[int]:
@@ -35,7 +34,8 @@ def numbers_of_tokens(text: str) -> list[int]:
         raise SpecdecError(
             f"{text!r}", code="bad-number", path="--k", fix="whole numbers with commas, 0 for no speculation: 0,2,4,6"
         )
-    if twice := next((value for value in values if values.count(value) > 1), None):
+    twice = next((value for value in values if values.count(value) > 1), None)
+    if twice is not None:
         raise SpecdecError(f"{text!r} names K={twice} twice", code="bad-number", path="--k", fix="each once: 0,2,4,6")
     if len(set(values)) < 2:
         raise SpecdecError(f"{text!r}: there is nothing to compare with", code="one-arm", path="--k", fix="--k 0,4")
@@ -45,8 +45,7 @@ def numbers_of_tokens(text: str) -> list[int]:
 def values(ks: Sequence[int]) -> dict[str, Any]:
     """What comes on top of the environment's values: an engine for each K, and none of what serves clients."""
     arms: dict[str, Any] = {
-        f"k{k}" if k else OFF: {"speculative": {"numTokens": k, "schedule": []} if k else {"enabled": False}}
-        for k in ks
+        f"k{k}": {"speculative": {"numTokens": k, "schedule": []} if k else {"enabled": False}} for k in ks
     }
     return {
         "engines": arms,
@@ -133,9 +132,8 @@ def deployed(
     keep: bool = False,
     timeout: float | None = None,
 ) -> Iterator[Environment]:
-    """The sweep's release for as long as the run lasts, Ready; `keep` leaves it. `timeout` in seconds, as for a deploy."""
+    """The release, Ready, for as long as the run lasts; `keep` leaves it. `timeout` of the deploy in seconds."""
     file = directory / FILE
-    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(yaml.safe_dump(values(ks), sort_keys=False), encoding="utf-8")
     env = environment_of(live.env, file)
     try:

@@ -115,6 +115,7 @@ def bench(
             if not yes and where.env.name != "local" and sys.stdin.isatty():
                 what = f"Start {len(ks)} engines of {environment} as release {where.env.release}{sweep.SUFFIX}?"
                 typer.confirm(what, abort=True, err=True)
+            request.make(directory)
             env = held.enter_context(sweep.deployed(where, ks, directory, progress, keep=keep))
             where = Live.of(environment, context, env.release, namespace)
         manifests = where.manifests()
@@ -123,6 +124,7 @@ def bench(
             run, prompts = request.resumed(earlier, request.digest(manifests), directory, repeats)
         else:
             run = request.new(where, manifests, engines, load, points, repeats or 5, ks)
+            request.make(directory)
             request.keep(prompts, directory)
         benchmark = Benchmark(
             where.cluster, directory, run, engines, prompts, timeout, say=progress.line, note=progress.note, live=live
@@ -178,25 +180,27 @@ def finish(run: Run, directory: Path, format: Format) -> None:
 def show(run: Run, report: Path) -> None:
     from rich.table import Table
 
-    from specdec.bench.report import label, sentence
+    from specdec.bench.report import label, sentence, short
     from specdec.output import console
 
     table = Table("arm", "K", "ms a token", "95 %", "p99", "first token, ms", "tokens/s", "acceptance")
     for arm in run.arms:
         table.add_row(
-            arm.name + label(arm, run),
+            short(arm.name, run) + label(arm, run),
             str(arm.k or "-"),
             f"{arm.tpot_ms:.2f}",
             f"{arm.interval[0]:.2f} to {arm.interval[1]:.2f}",
             f"{arm.tpot.p99:.2f}",
-            f"{arm.ttft.p50:,.0f}",
+            f"{arm.ttft_ms:,.0f}",
             f"{arm.output_tokens_per_second:,.0f}",
             "-" if arm.acceptance_rate is None else f"{arm.acceptance_rate:.3f}",
         )
     out = console()
+    if not run.complete:
+        out.print(f"not finished: {run.made} of {run.wanted} runs", markup=False)
     out.print(table)
     for one in run.ratios:
-        out.print(f"{one.arm}: {sentence(one, run)}", markup=False)
+        out.print(f"{short(one.arm, run)}: {sentence(one, run)}", markup=False)
     for text in run.warnings:
         out.print(f"! {text}", markup=False)
     out.print(f"report: {report}", markup=False)

@@ -29,7 +29,7 @@ app.kubernetes.io/name: vllm-speculative
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: router
 {{- with .entry }}
-vllm-speculative/router: {{ . }}
+vllm-speculative/router: {{ . | toYaml }}
 {{- end }}
 {{- end -}}
 

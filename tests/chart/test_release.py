@@ -248,3 +248,16 @@ def test_the_same_values_give_the_same_bytes(helm):
     first = _template.__wrapped__(helm, _text("engines"), ()).stdout
     assert first
     assert first == _template.__wrapped__(helm, _text("engines"), ()).stdout
+
+
+@pytest.mark.parametrize("name", ["off", "yes", "1", "null", "chat"])
+def test_a_name_that_yaml_reads_as_something_else_stays_a_name(render, name):
+    """A label that is no text is refused by the API server; a selector that is none finds nothing."""
+    served = {"engine": {"model": {"servedName": "a"}}}
+    rendering = render(lookup(engines={name: served}, router={"entries": {name: [name]}}))
+    labels = rendering.workload(f"speculative-{name}")["spec"]["template"]["metadata"]["labels"]
+    assert labels["vllm-speculative/engine"] == name
+    for manifest in rendering.all("Service"):
+        assert all(isinstance(value, str) for value in manifest["spec"]["selector"].values())
+    for manifest in rendering.manifests:
+        assert all(isinstance(value, str) for value in manifest["metadata"].get("labels", {}).values())

@@ -116,9 +116,10 @@ def _sharegpt(text: str, file: Path) -> list[dict[str, Any]]:
     rows = []
     for entry in found:
         turns = entry.get("conversations") if isinstance(entry, dict) else None
-        if isinstance(turns, list) and len(turns) >= 2:
-            # The benchmark reads the first question and the length of its answer.
-            rows.append({"conversations": [{"from": t.get("from"), "value": t.get("value", "")} for t in turns[:2]]})
+        # The benchmark reads the first question and the length of its answer.
+        texts = [turn.get("value") for turn in turns[:2] if isinstance(turn, dict)] if isinstance(turns, list) else []
+        if len(texts) == 2 and all(isinstance(text, str) and text.strip() for text in texts):
+            rows.append({"conversations": [{"value": text} for text in texts]})
     return rows
 
 

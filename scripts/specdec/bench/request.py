@@ -43,9 +43,9 @@ def points_of(
 ) -> list[Point]:
     """Every number of requests at once with every rate. Raises SpecdecError for what is no number above 0."""
     at_once: Sequence[int | None] = usual or ([1] if rate is None else [None])
-    if concurrency:
+    if concurrency is not None:
         at_once = [int(one) for one in numbers(concurrency, "--concurrency", whole=True)]
-    rates: Sequence[float | None] = numbers(rate, "--rate") if rate else usual_rate or [None]
+    rates: Sequence[float | None] = numbers(rate, "--rate") if rate is not None else usual_rate or [None]
     return [Point(concurrency=c, rate=r) for r in rates for c in at_once]
 
 

@@ -54,6 +54,9 @@ class EngineState:
     restarts: int = 0
     model: str = "target"
     down: bool = False
+    needs_key: bool = False
+    # Tokens that others ask for between any two looks at the counters.
+    others: int = 0
 
     def metrics(self) -> str:
         page = [f"vllm:generation_tokens_total {self.generated}"]
@@ -75,6 +78,8 @@ class Bench(ApiServer):
     bodies: list[dict[str, Any]] = field(default_factory=list)
     change: Callable[[str, int, dict[str, Any]], Any] = lambda _engine, _number, _result: None
     log: Callable[[list[str]], list[str]] = lambda lines: lines
+    # Jobs that never end: what a test makes of one's pod.
+    stuck: Callable[[str], dict[str, Any] | None] | None = None
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -90,8 +95,11 @@ class Bench(ApiServer):
     def on_get(self, path: str, query: httpx.QueryParams, request: httpx.Request) -> httpx.Response:
         for name, state in self.engines.items():
             if f"/pods/http:{name}-0:8000/proxy/metrics" in path:
+                state.generated += state.others
                 return httpx.Response(200, text=state.metrics())
             if f"/services/http:{name}:8000/proxy/v1/models" in path:
+                if state.needs_key:
+                    return httpx.Response(401, json={"error": "Unauthorized"})
                 if state.down:
                     return httpx.Response(503, json={"message": "no endpoints available for service"})
                 return httpx.Response(200, json={"data": [{"id": state.model}]})
@@ -106,6 +114,10 @@ class Bench(ApiServer):
 
     def finish(self, path: str, body: dict[str, Any]) -> None:
         name, container = body["metadata"]["name"], body["spec"]["template"]["spec"]["containers"][0]
+        if self.stuck:
+            if pod := self.stuck(name):
+                self.add("pods", f"{name}-x", {"metadata": {"labels": {"job-name": name}}, **pod})
+            return
         words = container["args"]
         engine = words[words.index("--base-url") + 1].removeprefix("http://").removesuffix(":8000")
         state = self.engines[engine]

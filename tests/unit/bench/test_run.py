@@ -240,7 +240,7 @@ def test_the_job_is_restricted_and_sees_the_models(make: Make, api: Bench) -> No
 def test_the_page_shows_arms_ratio_and_prediction_or_that_there_is_none(make: Make) -> None:
     run = make(repeats=5, points=[Point(concurrency=1), Point(concurrency=4)]).execute()
     html = page(run)
-    assert "2.00 times as fast as speculative-baseline, 4 at once" in html
+    assert "2.00 times as fast as baseline, 4 at once" in html
     assert "Acceptance by position" in html
     assert "The planner does not know these models" in html
     run.ratios[0].predicted = 1.9

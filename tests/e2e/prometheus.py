@@ -66,9 +66,12 @@ class Prometheus:
             "scrape_configs": [scrape],
         }
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The samples of an instant query. Raises EndpointError where Prometheus refuses the expression."""
-        answer = self.endpoint.get("/api/v1/query?" + urlencode({"query": expression})).json()
+    def query(self, expression: str, moment: float | None = None) -> list[dict[str, Any]]:
+        """The samples of an instant query at a moment (Unix time; default: now). Raises EndpointError where Prometheus
+        refuses the expression.
+        """
+        asked = {"query": expression} | ({"time": f"{moment:.3f}"} if moment is not None else {})
+        answer = self.endpoint.get("/api/v1/query?" + urlencode(asked)).json()
         return list(answer["data"]["result"])
 
     def rules(self) -> list[dict[str, Any]]:

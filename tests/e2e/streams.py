@@ -77,6 +77,8 @@ class Load:
                         "image": local.ROUTER_IMAGE,
                         "imagePullPolicy": "Never",
                         "command": ["python3", "-c", SCRIPT.read_text(), *self.arguments],
+                        # Without a request of its own it would starve beside engines that take every core.
+                        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
                     }
                 ],
             },

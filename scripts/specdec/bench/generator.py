@@ -98,8 +98,12 @@ def _finished(cluster: Cluster, name: str, timeout: float, report: Callable[[str
         if found:
             pod = found[-1]
             events = cluster.events(pod["metadata"]["name"])
-            report(pods.doing(pod, events, cluster.logs))
-            trouble = pods.trouble_of(pod, events, cluster.logs)
+            states = [mapping(entry.get("state")) for entry in pods.statuses(pod)[1]]
+            running = any("running" in state for state in states)
+            report("measuring" if running else pods.doing(pod, events, cluster.logs))
+            # What has ended is told by the Job, with its log.
+            ended = any("terminated" in state for state in states)
+            trouble = None if ended else pods.trouble_of(pod, events, cluster.logs)
         else:
             trouble = _no_pod(cluster, name)
         now = time.monotonic()

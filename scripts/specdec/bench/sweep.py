@@ -42,14 +42,17 @@ def numbers_of_tokens(text: str) -> list[int]:
     return sorted(values)
 
 
-def values(ks: Sequence[int]) -> dict[str, Any]:
-    """What comes on top of the environment's values: an engine for each K, and none of what serves clients."""
+def values(ks: Sequence[int], *, gpus: bool = True) -> dict[str, Any]:
+    """What comes on top of the environment's values: an engine for each K, and none of what serves clients.
+
+    Without `gpus` engines share the node's cores, of which one at a time needs them.
+    """
     arms: dict[str, Any] = {
         f"k{k}": {"speculative": {"numTokens": k, "schedule": []} if k else {"enabled": False}} for k in ks
     }
     return {
         "engines": arms,
-        "engine": {"replicas": 1},
+        "engine": {"replicas": 1} | ({} if gpus else {"resources": {"requests": {"cpu": "100m"}}}),
         "baseline": {"enabled": False},
         "autoscaling": {"kind": "none"},
         "podDisruptionBudget": {"enabled": False},
@@ -117,6 +120,10 @@ def check(env: Environment, manifests: Sequence[Manifest], cluster: Cluster) -> 
     return []
 
 
+def need_gpus(manifests: Sequence[Manifest]) -> bool:
+    return any(engine.gpus for engine in engines(manifests))
+
+
 def environment_of(env: Environment, file: Path) -> Environment:
     """The environment as the sweep deploys it."""
     return replace(env, release=env.release + SUFFIX, values=[*env.values, file])
@@ -129,12 +136,13 @@ def deployed(
     directory: Path,
     progress: Progress,
     *,
+    gpus: bool = True,
     keep: bool = False,
     timeout: float | None = None,
 ) -> Iterator[Environment]:
     """The release, Ready, for as long as the run lasts; `keep` leaves it. `timeout` of the deploy in seconds."""
     file = directory / FILE
-    file.write_text(yaml.safe_dump(values(ks), sort_keys=False), encoding="utf-8")
+    file.write_text(yaml.safe_dump(values(ks, gpus=gpus), sort_keys=False), encoding="utf-8")
     env = environment_of(live.env, file)
     try:
         Deploy(env, Options(smoke=False, measure=False, timeout=timeout), progress).run()

@@ -110,13 +110,16 @@ def bench(
         ks = earlier.sweep
     with ExitStack() as held:
         if ks:
-            for text in sweep.check(where.env, where.rendered([], []), where.cluster):
+            own = where.rendered([], [])
+            for text in sweep.check(where.env, own, where.cluster):
                 progress.warn(text)
             if not yes and where.env.name != "local" and sys.stdin.isatty():
                 what = f"Start {len(ks)} engines of {environment} as release {where.env.release}{sweep.SUFFIX}?"
                 typer.confirm(what, abort=True, err=True)
             request.make(directory)
-            env = held.enter_context(sweep.deployed(where, ks, directory, progress, keep=keep))
+            env = held.enter_context(
+                sweep.deployed(where, ks, directory, progress, gpus=sweep.need_gpus(own), keep=keep)
+            )
             where = Live.of(environment, context, env.release, namespace)
         manifests = where.manifests()
         engines = arms_of(where.release(manifests), earlier.engines if earlier else arm, any_version=any_version)

@@ -57,6 +57,26 @@ def test_a_wrong_image_name_is_told_at_once(make: Make, api: Bench) -> None:
         make().execute()
 
 
+def test_a_load_generator_that_ended_is_told_by_its_log_even_before_its_job_says_so(make: Make, api: Bench) -> None:
+    def ended(name: str) -> dict[str, Any]:
+        job = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}"
+        looks: list[int] = []
+
+        def later(request: Any) -> None:
+            looks.append(1)
+            if request.url.path == job and len(looks) > 20 and job in api.objects:
+                api.objects[job]["status"] = {"failed": 1}
+
+        api.hooks.append(later)
+        api.logs[f"{name}-x", "bench", False] = "Traceback\nValueError: no tokenizer in /models/target"
+        terminated = {"terminated": {"exitCode": 1, "reason": "Error"}}
+        return {"status": {"phase": "Failed", "containerStatuses": [{"name": "bench", "state": terminated}]}}
+
+    api.stuck = ended
+    with pytest.raises(JobFailed, match="ValueError: no tokenizer in /models/target"):
+        make().execute()
+
+
 def test_a_job_that_never_ends_is_given_up_and_removed(make: Make, api: Bench) -> None:
     api.stuck = lambda _: {"spec": {"nodeName": "n"}, "status": {"containerStatuses": []}}
     benchmark = make()

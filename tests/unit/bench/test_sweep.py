@@ -41,6 +41,16 @@ def test_ks_are_taken_in_order(text: str, ks: list[int]) -> None:
     assert sweep.numbers_of_tokens(text) == ks
 
 
+def test_engines_that_share_cores_ask_for_few_of_them(tmp_path: Path) -> None:
+    """One is measured at a time: together they have to fit beside the release on two cores."""
+    assert not sweep.need_gpus(rendered(load("local")))
+    assert sweep.need_gpus(rendered(load("prod")))
+    file = tmp_path / sweep.FILE
+    file.write_text(yaml.safe_dump(sweep.values([0, 2, 4, 6], gpus=False)), encoding="utf-8")
+    arms = arms_of(targets.of(rendered(sweep.environment_of(load("local"), file))))
+    assert [arm.workload.container["resources"]["requests"]["cpu"] for arm in arms] == ["100m"] * 4
+
+
 @pytest.mark.parametrize("name", names())
 def test_every_environment_can_be_swept_and_nothing_of_it_serves_clients(name: str, tmp_path: Path) -> None:
     file = tmp_path / sweep.FILE

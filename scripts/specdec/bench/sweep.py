@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from specdec import helm
 from specdec.bench.placement import CLAIM, SHARED
 from specdec.deploy import removal
 from specdec.deploy.cluster import CORE, ApiError, Cluster
@@ -138,12 +139,24 @@ def deployed(
     *,
     gpus: bool = True,
     keep: bool = False,
+    again: bool = False,
     timeout: float | None = None,
 ) -> Iterator[Environment]:
-    """The release, Ready, for as long as the run lasts; `keep` leaves it. `timeout` of the deploy in seconds."""
+    """The release, Ready, for as long as the run lasts; `keep` leaves it. `timeout` of the deploy in seconds.
+
+    Raises SpecdecError where there is one and it is not gone on with (`again`): its engines are somebody's.
+    """
     file = directory / FILE
-    file.write_text(yaml.safe_dump(values(ks, gpus=gpus), sort_keys=False), encoding="utf-8")
     env = environment_of(live.env, file)
+    if not again and helm.release_status(
+        env.release, env.namespace, kubecontext=env.kubecontext, kubeconfig=live.kubeconfig
+    ):
+        raise SpecdecError(
+            f"there is a release {env.release} already: another sweep runs, or one was kept",
+            code="sweep-exists",
+            fix=f"--resume its run, --keep to take it over, or helm uninstall -n {env.namespace} {env.release}",
+        )
+    file.write_text(yaml.safe_dump(values(ks, gpus=gpus), sort_keys=False), encoding="utf-8")
     try:
         Deploy(env, Options(smoke=False, measure=False, timeout=timeout), progress).run()
         yield env

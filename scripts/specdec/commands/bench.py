@@ -110,7 +110,7 @@ def bench(
         ks = earlier.sweep
     with ExitStack() as held:
         if ks:
-            own = where.rendered([], [])
+            own, again = where.rendered([], []), keep or earlier is not None
             for text in sweep.check(where.env, own, where.cluster):
                 progress.warn(text)
             if not yes and where.env.name != "local" and sys.stdin.isatty():
@@ -118,7 +118,7 @@ def bench(
                 typer.confirm(what, abort=True, err=True)
             request.make(directory)
             env = held.enter_context(
-                sweep.deployed(where, ks, directory, progress, gpus=sweep.need_gpus(own), keep=keep)
+                sweep.deployed(where, ks, directory, progress, gpus=sweep.need_gpus(own), keep=keep, again=again)
             )
             where = Live.of(environment, context, env.release, namespace)
         manifests = where.manifests()

@@ -139,6 +139,8 @@ class Deployed:
         def uninstall(env: Environment, *_: Any, **__: Any) -> None:
             done.append(f"remove {env.release}")
 
+        self.exists: dict[str, Any] | None = None
+        monkeypatch.setattr(helm, "release_status", lambda *_, **__: self.exists)
         monkeypatch.setattr(sweep, "Deploy", Deploy)
         monkeypatch.setattr(removal, "uninstall", uninstall)
 
@@ -172,6 +174,20 @@ def test_they_go_after_ctrl_c_and_after_a_deploy_that_failed(
     with pytest.raises(FoundWrong), sweep.deployed(live(api), [0, 2], tmp_path, Progress(quiet=True)):
         pass
     assert failed.done[-1] == "remove speculative-bench"
+
+
+def test_another_s_sweep_is_left_alone(api: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployed = Deployed(monkeypatch)
+    deployed.exists = {"info": {"status": "deployed"}}
+    quiet = Progress(quiet=True)
+    with (
+        pytest.raises(SpecdecError, match="another sweep runs, or one was kept"),
+        sweep.deployed(live(api), [0, 2], tmp_path, quiet),
+    ):
+        pass
+    assert deployed.done == []
+    with sweep.deployed(live(api), [0, 2], tmp_path, quiet, again=True):
+        assert deployed.done == ["deploy speculative-bench"]
 
 
 def test_kept_engines_stay_and_how_to_remove_them_is_said(

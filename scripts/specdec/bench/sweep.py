@@ -158,7 +158,10 @@ def deployed(
         )
     file.write_text(yaml.safe_dump(values(ks, gpus=gpus), sort_keys=False), encoding="utf-8")
     try:
-        Deploy(env, Options(smoke=False, measure=False, timeout=timeout), progress).run()
+        deploy = Deploy(env, Options(smoke=False, measure=False, timeout=timeout), progress)
+        # Of a cluster that this environment made itself.
+        deploy.kubeconfig = live.kubeconfig
+        deploy.run()
         yield env
     finally:
         if keep:

@@ -102,12 +102,13 @@ def bench(
         raise SpecdecError(
             f"this is a run of {earlier.environment}, not of {environment}", code="bad-run", file=str(resume)
         )
+    if earlier:
+        ks, namespace = earlier.sweep, namespace or earlier.namespace
+        release = release or earlier.release.removesuffix(sweep.SUFFIX if ks else "")
     where = Live.of(environment, context, release, namespace)
     directory = resume or request.directory_of(out, environment)
     progress = Progress(quiet=format == Format.json and not sys.stderr.isatty())
     signal.signal(signal.SIGTERM, interrupt)
-    if earlier:
-        ks = earlier.sweep
     with ExitStack() as held:
         if ks:
             own, again = where.rendered([], []), keep or earlier is not None

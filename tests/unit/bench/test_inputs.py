@@ -11,6 +11,7 @@ from specdec.bench import load as prompts
 from specdec.bench import request
 from specdec.bench.document import FILE, Load, Point, Run, write
 from specdec.cli import main
+from specdec.deploy.live import Live
 from specdec.errors import SpecdecError
 
 
@@ -102,6 +103,25 @@ def run_of(environment: str) -> Run:
 def test_another_environment_s_run_is_not_gone_on_with(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     write(tmp_path / FILE, run_of("staging"))
     assert "a run of staging, not of local" in failing(capsys, "local", "--resume", str(tmp_path))["message"]
+
+
+@pytest.mark.parametrize(("sweep", "deployed"), [([], "mine"), ([0, 2], "mine-bench")])
+def test_a_run_goes_on_where_it_was_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sweep: list[int], deployed: str
+) -> None:
+    """Its release and namespace need not be typed again; the engines of --k stand beside the release itself."""
+    asked: list[Any] = []
+
+    def of(*names: Any) -> None:
+        asked.append(names)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Live, "of", of)
+    write(tmp_path / FILE, run_of("local").model_copy(update={"sweep": sweep, "release": deployed, "namespace": "n"}))
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "local", "--resume", str(tmp_path)])
+    assert stop.value.code == 130
+    assert asked == [("local", None, "mine", "n")]
 
 
 def test_a_run_goes_on_only_with_what_it_measured_and_never_with_fewer_repeats(tmp_path: Path) -> None:

@@ -43,8 +43,9 @@ class State:
 
 
 def is_hook(pod: Object) -> bool:
-    """Whether it is a pod of `helm test` or another hook: it comes and goes, and is no part of the service."""
-    return "helm.sh/hook" in mapping(pod["metadata"].get("annotations"))
+    """Whether it is a pod of a hook or a benchmark: it comes and goes, and is no part of the service."""
+    component = mapping(pod["metadata"].get("labels")).get("app.kubernetes.io/component")
+    return component == "benchmark" or "helm.sh/hook" in mapping(pod["metadata"].get("annotations"))
 
 
 def time_of(text: str | None) -> float | None:

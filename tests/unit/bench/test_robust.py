@@ -172,6 +172,17 @@ def test_an_engine_that_answers_others_is_left_alone_unless_told(make: Make, api
     assert "somebody else" in benchmark.execute().warnings[0]
 
 
+@pytest.mark.parametrize(("version", "warned"), [("0.10.0", 0), ("0.10.1", 1)])
+def test_the_one_request_with_which_older_benchmarks_begin_is_nobody_else_s(
+    make: Make, api: Bench, version: str, warned: int
+) -> None:
+    benchmark = make()
+    for engine in benchmark.engines:
+        engine.workload.engine_version = version
+    api.change = lambda engine, *_: setattr(api.engines[engine], "generated", api.engines[engine].generated + 25)
+    assert len(benchmark.execute().warnings) == 2 * warned
+
+
 def test_an_engine_that_asks_for_a_key_is_not_down(make: Make, api: Bench) -> None:
     for state in api.engines.values():
         state.needs_key = True

@@ -361,3 +361,17 @@ def test_a_workload_that_someone_removes_meanwhile_is_noticed(cluster: Cluster) 
 def test_the_budget_covers_pulling_fetching_and_the_startup_probe() -> None:
     # 600 s to pull, and 90 × 10 s twice: the init container fetches what the engine then loads.
     assert wait.budget(pod_templates(parse(SET, "x"))) == 600 + 2 * 900
+
+
+@pytest.mark.parametrize(
+    ("metadata", "passing"),
+    [
+        ({"labels": {"app.kubernetes.io/component": "benchmark"}}, True),
+        ({"annotations": {"helm.sh/hook": "test"}}, True),
+        ({"labels": {"app.kubernetes.io/component": "engine"}}, False),
+        ({}, False),
+    ],
+)
+def test_a_pod_that_comes_and_goes_does_not_make_a_release_unhealthy(metadata: dict[str, Any], passing: bool) -> None:
+    """A load generator that has ended is never Ready."""
+    assert pods.is_hook({"metadata": metadata}) is passing

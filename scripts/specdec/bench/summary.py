@@ -192,7 +192,8 @@ def predicted(engine: Engine, one: Arm) -> tuple[float, float] | None:
         acceptance = Acceptance(tuple(one.acceptance_by_position))
         ms = model.speculative_ms(one.concurrency, acceptance, one.k)
         return model.baseline_ms(one.concurrency) / ms, ms
-    except SpecdecError:
+    except (SpecdecError, ArithmeticError, LookupError, ValueError):
+        # A forecast that cannot be made is no reason to lose what was measured.
         return None
 
 

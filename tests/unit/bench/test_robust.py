@@ -12,6 +12,7 @@ from specdec.bench.generator import JobFailed
 from specdec.bench.load import of_task
 from specdec.bench.report import page
 from specdec.bench.run import Benchmark
+from specdec.commands.bench import measure
 from specdec.errors import FoundWrong
 
 from .conftest import NAMESPACE, Bench
@@ -103,6 +104,21 @@ def test_ctrl_c_keeps_what_is_measured_and_says_that_it_is_a_part(make: Make, ap
     assert [(one.repeats, one.real) for one in run.ratios] == [(1, False)]
     assert "3 of 10 runs were made" in page(run)
     assert "1 repeats are too few" in page(run)
+
+
+def test_after_ctrl_c_a_person_reads_how_to_go_on(make: Make, api: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(_: str, number: int, __: dict[str, Any]) -> None:
+        if number == 4:
+            raise KeyboardInterrupt
+
+    api.change = interrupt
+    benchmark = make()
+    with pytest.raises(KeyboardInterrupt):
+        measure(benchmark)
+    said = capsys.readouterr().err
+    assert "1 of 6 runs are kept" in said
+    assert f"specdec bench local --resume {benchmark.directory}" in said
+    assert "Not finished" in (benchmark.directory / "report.html").read_text(encoding="utf-8")
 
 
 def test_nothing_measured_yet_is_a_page_that_says_so(make: Make, api: Bench) -> None:

@@ -20,8 +20,10 @@ EXTRA = (
 
 def page(run: Run) -> str:
     style = Path(str(plan.__file__)).with_name("report.css").read_text(encoding="utf-8") + EXTRA
-    parts = (head, unfinished, verdict, ratio_section, latency, pair, numbers, drafts, how)
-    body = "".join(part(run) for part in parts if run.arms or part in (head, unfinished, how))
+    parts = [head, unfinished]
+    parts += [verdict, ratio_section] if run.ratios else []
+    parts += [latency, pair, numbers, drafts] if run.arms else []
+    body = "".join(part(run) for part in (*parts, how))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport"'
         ' content="width=device-width,initial-scale=1">'

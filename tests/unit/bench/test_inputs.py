@@ -184,3 +184,32 @@ def test_a_dataset_beyond_a_config_map_is_told_with_what_is_less(tmp_path: Path)
     file.write_text(json.dumps({"prompt": "x" * 1_100_000}) + "\n", encoding="utf-8")
     with pytest.raises(SpecdecError, match="a ConfigMap holds"):
         prompts.of_file(file, "custom", 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("version", "spelled", "ready_check"),
+    [
+        ("0.9.2", "--custom-skip-chat-template", False),
+        # There 0 seconds mean that the benchmark gives up before it begins.
+        ("0.10.2", "--custom-skip-chat-template", False),
+        ("0.11.0", "--custom-skip-chat-template", True),
+        ("0.11.1", "--skip-chat-template", True),
+        ("0.33.0", "--skip-chat-template", True),
+    ],
+)
+def test_the_benchmark_s_arguments_are_those_of_the_engine_s_version(
+    version: str, spelled: str, ready_check: bool
+) -> None:
+    asked = Load(dataset="custom")
+    words = prompts.arguments(
+        asked, Point(concurrency=4), seed=3, version=version, model="m", tokenizer="/t", url="http://m:8000"
+    )
+    assert spelled in words
+    assert ("--ready-check-timeout-sec" in words) is ready_check
+    assert words[words.index("--seed") + 1] == "3"
+
+
+@pytest.mark.parametrize(("version", "dataset"), [("0.9.0", "random"), ("0.9.1", "custom"), (None, "random")])
+def test_an_engine_whose_benchmark_lacks_what_is_needed_is_told(version: str | None, dataset: Any) -> None:
+    with pytest.raises(SpecdecError, match="engine e"):
+        prompts.check(Load(dataset=dataset), version, 4096, "e")

@@ -188,7 +188,7 @@ def test_an_engine_that_answers_others_is_left_alone_unless_told(make: Make, api
     assert "somebody else" in benchmark.execute().warnings[0]
 
 
-@pytest.mark.parametrize(("version", "warned"), [("0.10.0", 0), ("0.10.1", 1)])
+@pytest.mark.parametrize(("version", "warned"), [("0.10.2", 0), ("0.11.0", 1)])
 def test_the_one_request_with_which_older_benchmarks_begin_is_nobody_else_s(
     make: Make, api: Bench, version: str, warned: int
 ) -> None:

@@ -16,8 +16,8 @@ from specdec.errors import SpecdecError
 
 # A ConfigMap holds 1 MiB with its metadata.
 PROMPTS_BYTES = 1_000_000
-# The first `vllm bench serve` with --save-detailed and --temperature; the custom dataset, a ready check that 0 turns off
-# (0.10.1 and 0.10.2 give up at once) and the general --skip-chat-template came later.
+# The first `vllm bench serve` with --save-detailed and --temperature; the custom dataset, a ready check that 0 turns
+# off (0.10.1 and 0.10.2 give up at once) and the general --skip-chat-template came later.
 OLDEST, CUSTOM, READY_CHECK, SKIP_TEMPLATE = "0.9.1", "0.9.2", "0.11.0", "0.11.1"
 FOLDER = "/bench"
 PROFILES: dict[str, dict[str, Any]] = {

@@ -9,6 +9,7 @@ from typing import Any
 
 from specdec import engine_args, facts
 from specdec.engine_args import EngineArgs
+from specdec.errors import SpecdecError
 from specdec.objects import Manifest, Path, dotted, keys, mapping, parse, sequence
 
 __all__ = ["EngineWorkload", "Manifest", "dotted", "engines", "keys", "mapping", "parse", "sequence"]
@@ -22,7 +23,9 @@ class EngineWorkload:
     """One vLLM engine container in one workload.
 
     path            where its pod's spec stands in the manifest; `container_path` where the container does
-    engine_version  from our annotation or label, else the tag of an image called vLLM; None when neither says
+    engine_version  from the tag of vLLM's own image, which is what runs; else from our annotation or label, else the
+                    tag of any image called vLLM; None when none of them says
+    stated_version  what our annotation or label says, whatever the image is
     runner          "v0", "v1" or "v2"
     env             literal values; None where the value comes from elsewhere (Secret, field)
     gpus            what the container asks for, of any vendor
@@ -38,6 +41,7 @@ class EngineWorkload:
     name: str
     image: str
     engine_version: str | None
+    stated_version: str | None
     runner: str
     args: EngineArgs
     argv: list[str]
@@ -200,8 +204,12 @@ def _workload(
     told = {**manifest.labels, **mapping(metadata.get("labels")), **manifest.annotations}
     told |= mapping(metadata.get("annotations"))
     image = str(container.get("image") or "")
-    version = engine_version or told.get(ANNOTATION + "engine-version") or version_of_image(image)
-    version = str(version) if version else None
+    stated = str(told.get(ANNOTATION + "engine-version") or "") or None
+    tagged = version_of_image(image)
+    version = engine_version or (tagged if published(image) else None) or stated or tagged
+    # Labels of another version's rendering tell nothing of the runner that this one takes.
+    current = stated is None or tagged is None or not published(image) or same_version(stated, tagged)
+    told_runner = told.get(ANNOTATION + "runner") if current else None
     env, args, accelerator = environment(container), engine_args.parse(argv, version), _accelerator(spec, told)
     method = args.speculative.method if args.speculative else None
     cpu = accelerator == "cpu" or "cpu" in image
@@ -215,7 +223,8 @@ def _workload(
         name=manifest.name,
         image=image,
         engine_version=version,
-        runner=str(told.get(ANNOTATION + "runner") or runner(version, env, method, cpu)),
+        stated_version=stated,
+        runner=str(told_runner or runner(version, env, method, cpu)),
         args=args,
         argv=argv,
         env=env,
@@ -235,6 +244,20 @@ def version_of_image(image: str) -> str | None:
     oldest = str(facts.engines()["versions"][0]["from"])
     ours = version and facts.version_key(oldest) <= facts.version_key(version) < (2,)
     return version if ours else None
+
+
+def published(image: str) -> bool:
+    """Whether it is vLLM's own image, or a mirror of it, whose tags are vLLM's versions."""
+    name = image.split("@")[0].lower()
+    return bool(re.search(r"(^|/)vllm-openai(-[\w-]+)?(:|$)", name)) and "lmcache" not in name
+
+
+def same_version(one: str, other: str) -> bool:
+    """Whether both name the same release, builds and post-releases of it aside."""
+    try:
+        return facts.version_key(one)[:3] == facts.version_key(other)[:3]
+    except SpecdecError:
+        return one == other
 
 
 def image_tag(image: str) -> str | None:

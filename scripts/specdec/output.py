@@ -18,13 +18,17 @@ class Format(StrEnum):
     json = "json"
 
 
+# Columns where there is no terminal: no table is so wide, so a pipe gets whole words and a row on each line.
+UNBOUNDED = 10_000
+
+
 def console(*, stderr: bool = False) -> Console:
-    """A rich console; colour only on a terminal, width of the terminal or 120 where there is none."""
+    """A rich console; colour only on a terminal, width of the terminal, and nothing cut or wrapped where there is none."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
     return Console(
-        stderr=stderr, width=None if stream.isatty() else 120, highlight=False, soft_wrap=not stream.isatty()
+        stderr=stderr, width=None if stream.isatty() else UNBOUNDED, highlight=False, soft_wrap=not stream.isatty()
     )
 
 

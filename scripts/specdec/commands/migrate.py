@@ -22,30 +22,30 @@ def migrate(
     command: Annotated[str | None, typer.Option("--command", "-c", help="The command line itself.")] = None,
     to: Annotated[str | None, typer.Option(help="vLLM version of the values; else the image's or chart's.")] = None,
     source: Annotated[str | None, typer.Option("--from", help="vLLM version of the arguments.")] = None,
-    check: Annotated[bool, typer.Option(help="Render the values before printing them.")] = True,
+    check: Annotated[bool, typer.Option(help="Render the values, drop what the version lacks.")] = True,
     output: Annotated[Format, typer.Option("--format", help="text (values.yaml) or json.")] = Format.text,
 ) -> None:
     """Turn legacy flags, a `vllm serve` command line or manifests into values for the chart.
 
-    Values go to standard output; what fell away and what is to be decided go to standard error.
+    Values go to standard output; what fell away and what is to be decided go to standard error. What the chart refuses
+    for the version falls away too, unless it changes which models run or how many tokens they draft.
     """
     from specdec.migrate import migrate as migrated
-    from specdec.migrate import read
+    from specdec.migrate import known_version, read
 
     engines = read(*_text(file, command))
     made = []
     for engine in engines:
         if source:
             engine.image = engine.image or f"vllm/vllm-openai:v{source}"
-        made.append(migrated(engine, to or engine.version or _chart_version()))
+        made.append(migrated(engine, known_version(to or engine.version or _chart_version())))
     values = _together(engines, made)
-    if check:
-        _render(values)
+    dropped = [note for each in made for note in each.dropped] + (_fit(values) if check else [])
+    decide = [note for each in made for note in each.decide]
     if output is Format.json:
-        notes = {"dropped": [note for each in made for note in each.dropped]}
-        print_json({"values": values, **notes, "decide": [note for each in made for note in each.decide]})
+        print_json({"values": values, "dropped": dropped, "decide": decide})
         return
-    _say(made)
+    _say(dropped, decide)
     import yaml
 
     sys.stdout.write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=120))
@@ -82,27 +82,21 @@ def _together(engines: list[Engine], made: list[Migration]) -> dict[str, Any]:
     return values
 
 
-def _render(values: dict[str, Any]) -> None:
-    """Raises SpecdecError with the chart's own words where it refuses the values."""
-    import tempfile
+def _fit(values: dict[str, Any]) -> list[dict[str, str]]:
+    """What fell away until the values rendered. Raises SpecdecError with the chart's own words for what may not."""
+    from specdec.migrate.fitting import fit
 
-    import yaml
-
-    from specdec import helm
-
-    with tempfile.TemporaryDirectory(prefix="specdec-migrate-") as folder:
-        file = Path(folder) / "values.yaml"
-        file.write_text(yaml.safe_dump(values), encoding="utf-8")
-        try:
-            helm.render([file])
-        except SpecdecError as error:
-            fix = f"{error.fix}; --no-check prints the values all the same" if error.fix else "--no-check prints them"
-            raise SpecdecError(error.message, code=error.code, path=error.path, fix=fix) from None
+    try:
+        return fit(values)
+    except SpecdecError as error:
+        fix = f"{error.fix}; --no-check prints the values all the same" if error.fix else "--no-check prints them"
+        raise SpecdecError(error.message, code=error.code, path=error.path, fix=fix) from None
 
 
-def _say(made: list[Migration]) -> None:
+def _say(dropped: list[dict[str, str]], decide: list[dict[str, str]]) -> None:
     out = console(stderr=True)
-    for each in made:
-        for title, notes in (("dropped", each.dropped), ("decide", each.decide)):
-            for note in notes:
-                out.print(f"{title}: {note['argument']}: {note['why']}", markup=False)
+    for note in dropped:
+        why = f" ({note['why']}, {note['code']})" if "code" in note else f": {note['why']}"
+        out.print(f"dropped: {note['argument']}{why}", markup=False)
+    for note in decide:
+        out.print(f"decide: {note['argument']}: {note['why']}", markup=False)

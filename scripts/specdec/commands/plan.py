@@ -51,10 +51,10 @@ def plan(
     output: Path = typer.Option(None, "--output", "-o", help="Write to a file in place of the screen."),
     format: PlanFormat = typer.Option(PlanFormat.text, help="text, json, md or html."),
 ) -> int:
-    """Plan memory, speed, K and cost before a GPU is bought. Exit 1 when it does not fit."""
+    """Plan memory, speed, K and cost before a GPU is bought. Exit 1 when it does not fit or will not start."""
     from specdec.infrastructure import bought
     from specdec.infrastructure.configs import beside
-    from specdec.plan import enginelog
+    from specdec.plan import enginelog, start
     from specdec.plan.calibrate import above_zero, positive
     from specdec.plan.document import plan_document
     from specdec.plan.inputs import configs_of, engines_of, share
@@ -88,6 +88,9 @@ def plan(
         plan_input(w, configs=configs, accelerator_name=accelerator, cloud=cloud, engine_version=engine_version)
         for w in workloads
     ]
+    found = start.found_by_rules(workloads, engine_version, configs)
+    for p, workload in zip(planned, workloads, strict=True):
+        start.refuse(p, workload, found)
     if search:
         from specdec.plan.search import print_search
 
@@ -97,14 +100,14 @@ def plan(
         check_load(p.setup, wishes.load)
     documents = [plan_document(p, bought.wishes_for(wishes, target, p.setup.accelerator.key)) for p in planned]
     # What needs the cloud's credentials is no part of this: it is said, not passed over.
-    found = bought.disagreement(target, workloads)
-    documents = [d | {"terraform": bought.SKIPPED, "warnings": [*d["warnings"], *found]} for d in documents]
+    apart = bought.disagreement(target, workloads)
+    documents = [d | {"terraform": bought.SKIPPED, "warnings": [*d["warnings"], *apart]} for d in documents]
     if write is not None:
         from specdec.plan.write import write_choice
 
         write_choice(write, documents[0])
     show(documents, format, output, bought.note(what or []))
-    return 0 if all(d["fits"] for d in documents) else 1
+    return 0 if all(d["fits"] and d["starts"] for d in documents) else 1
 
 
 def measured(text: str | None, benchmark: Path | None) -> tuple[Any, tuple[tuple[int, int, float], ...]]:

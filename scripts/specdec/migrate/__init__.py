@@ -2,5 +2,6 @@
 
 from specdec.migrate.migration import Migration, migrate
 from specdec.migrate.sources import Engine, read
+from specdec.migrate.target import known_version
 
-__all__ = ["Engine", "Migration", "migrate", "read"]
+__all__ = ["Engine", "Migration", "known_version", "migrate", "read"]

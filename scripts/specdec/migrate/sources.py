@@ -34,7 +34,8 @@ def read(text: str, file: str) -> list[Engine]:
 
     Raises SpecdecError where there is none.
     """
-    if re.search(r"^\s*(kind|services)\s*:", text, re.MULTILINE):
+    if _is_yaml(text):
+        _check_yaml(text, file)
         found = _of_manifests(text, file) or _of_compose(text, file)
     else:
         found = [Engine("", _words(text, file))] if text.strip() else []
@@ -43,6 +44,34 @@ def read(text: str, file: str) -> list[Engine]:
             "no vLLM engine in it", code="migrate-nothing", file=file, fix="a `vllm serve` command line or a manifest"
         )
     return found
+
+
+def _is_yaml(text: str) -> bool:
+    """Manifests and compose files by their keys; anything else by how its first line starts."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    return bool(
+        re.search(r"^\s*(kind|services)\s*:", text, re.MULTILINE)
+        or re.match(r"""\s*(---|%YAML|- |[{\[]|["']?[\w./-]+["']?:(\s|$))""", next(lines, ""))
+    )
+
+
+def _check_yaml(text: str, file: str) -> None:
+    """Raises SpecdecError with line and column where the YAML is broken."""
+    import yaml
+
+    try:
+        for _ in yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            pass
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        hint = "a Helm template: render it first" if "{{" in text else "a command line starts with vllm serve or python"
+        raise SpecdecError(
+            f"the YAML is broken: {error.problem or error.context}",
+            code="unreadable-yaml",
+            file=f"{file}{where}",
+            fix=hint,
+        ) from None
 
 
 def _words(text: str, file: str) -> list[str]:

@@ -18,6 +18,8 @@ SAME_TP_FROM = version_key("0.15.1")
 SLOTS_FROM, SLOTS_BEFORE = version_key("0.17.0"), version_key("0.28.0")
 # From this version the engine raises a head's positions to the target's (vllm-project/vllm#48894).
 POSITIONS_FIXED_FROM = version_key("0.25.0")
+# What the engine ends on at its start, of what is found here and in `workloads`.
+ENDS_ON = {"SD201", "SD221", "SD223", "SD228", "SD230", "SD231", "SD336"}
 NO_EAGLE3 = {"qwen3_next"}
 
 
@@ -90,6 +92,15 @@ def positions(setup: Setup, draft: Model, spec: Speculation) -> list[Finding]:
         return []
     if spec.method in ("eagle", "eagle3") and setup.release >= POSITIONS_FIXED_FROM:
         return []
+    if spec.method == "draft_model":
+        # The engine drafts nothing for a request past these positions; the request itself goes on.
+        return [
+            (
+                "SD227",
+                f"{draft.name} knows {draft.max_positions} positions and max_model_len is {setup.max_model_len}: a"
+                " longer request goes on without drafts, and gains nothing from there on",
+            )
+        ]
     return [
         (
             "SD227",

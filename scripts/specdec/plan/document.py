@@ -9,7 +9,7 @@ from typing import Any
 from specdec import facts
 from specdec.plan import choose, enginelog, kvcache, memory, serving, speed
 from specdec.plan.acceptance import Acceptance
-from specdec.plan.checks import pair_findings
+from specdec.plan.checks import ENDS_ON, pair_findings
 from specdec.plan.claims import claim_about, objections
 from specdec.plan.expense import cost_document, disk_findings, files_bytes, find_price
 from specdec.plan.memory import Rank
@@ -36,14 +36,18 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
     wishes = wishes or Wishes()
     setup = planned.setup
     planned.warnings += pair_findings(setup)
+    own = [w for w in planned.warnings if w[0] in ENDS_ON and w[0] not in {code for code, _ in planned.refusals}]
+    planned.warnings = [w for w in planned.warnings if w[0] not in ENDS_ON]
+    refusals = [*planned.refusals, *own]
     verdict = judge(setup)
     mem = verdict.memory
     out: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "fits": verdict.fits,
+        "starts": not refusals,
         "reasons": verdict.reasons,
         "changes_that_fit": verdict.changes,
-        "warnings": [{"code": code, "message": message} for code, message in planned.warnings],
+        "warnings": [],
         "engine": planned.name,
         "engine_version": setup.version,
         "runner": setup.runner,
@@ -71,7 +75,9 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
     if taken := draft_cost(setup, verdict):
         out["draft_cost"] = taken
     out |= speed_document(planned, verdict, wishes)
-    out["warnings"] = [{"code": code, "message": message} for code, message in planned.warnings]
+    # What it will not start on comes first.
+    out["warnings"] = [{"code": c, "message": m, "severity": "error"} for c, m in refusals]
+    out["warnings"] += [{"code": c, "message": m, "severity": "warning"} for c, m in planned.warnings]
     return out
 
 

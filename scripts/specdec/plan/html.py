@@ -66,6 +66,12 @@ def verdict(doc: dict[str, Any]) -> str:
         row = min(doc["cost"]["per_million_output_tokens"], key=lambda r: abs(r["concurrency"] - best["batch"]))
         facts.append((f"${row.get(best['arm'], row['baseline']):.2f}", "a million output tokens"))
     cells = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in facts)
+    if refusal := will_not_start(doc):
+        found = "".join(f"<p>{escape(e['code'])}: {escape(e['message'])}</p>" for e in errors(doc))
+        note = "<p class=how>The speed and cost below are what it would do if it did start.</p>"
+        text = f"<b class=word>{escape(refusal)}.</b>{found}"
+        text += "".join(f"<p>{escape(r)}.</p>" for r in doc["reasons"])
+        return f'<section class="verdict no">{text}{note}<div class=facts>{cells}</div></section>'
     if doc["fits"]:
         text = (
             f"<b class=word>It fits.</b> KV cache of {doc['ranks'][doc['deciding_rank']]['kv_cache_gib']:.1f} GiB a GPU"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from specdec.plan.table import errors, will_not_start
+
 
 def report(documents: list[dict[str, Any]]) -> str:
     return "\n".join(page(d) for d in documents)
@@ -19,6 +21,8 @@ def page(doc: dict[str, Any]) -> str:
         + f" on {doc['tensor_parallel_size']} x {doc['accelerator']}, vLLM {doc['engine_version']}.",
         "",
     ]
+    if refusal := will_not_start(doc):
+        lines += [f"**{refusal}**", ""] + [f"- {e['code']}: {e['message']}" for e in errors(doc)]
     lines += [f"- {reason}" for reason in doc["reasons"]] + [
         f"- would fit: {change}" for change in doc["changes_that_fit"]
     ]
@@ -61,5 +65,5 @@ def page(doc: dict[str, Any]) -> str:
         lines += ["", f"Published claims about this pair ({found['source']}; unverified) cannot all hold:", ""] + [
             f"- {o}" for o in found["objections"]
         ]
-    lines += [""] + [f"> {w['code']}: {w['message']}" for w in doc["warnings"]]
+    lines += [""] + [f"> {w['code']}: {w['message']}" for w in doc["warnings"] if w not in errors(doc)]
     return "\n".join(lines).rstrip() + "\n"

@@ -31,6 +31,10 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
         f"vLLM {doc['engine_version']} (runner {doc['runner']}), {doc['tensor_parallel_size']} x {doc['accelerator']}",
         markup=False,
     )
+    if refusal := will_not_start(doc):
+        out.print(f"[red]{refusal}[/]")
+        for error in errors(doc):
+            out.print(f"  {error['code']}: {error['message']}", markup=False)
     same = all({**r} == {**doc["ranks"][0]} for r in doc["ranks"])
     for index, rank in enumerate(doc["ranks"][:1] if same else doc["ranks"]):
         label = f"each of {len(doc['ranks'])} GPUs" if same and len(doc["ranks"]) > 1 else f"GPU {index}"
@@ -57,8 +61,22 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
         out.print(f"published claims about this pair cannot all hold ({found['source']}; unverified):", markup=False)
         for objection in found["objections"]:
             out.print(f"  - {objection}", markup=False)
-    for warning in doc["warnings"]:
+    for warning in (w for w in doc["warnings"] if w.get("severity") != "error"):
         out.print(f"[yellow]warning[/] \\[{warning['code']}] {warning['message']}")
+
+
+def errors(doc: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the engine will not start on."""
+    return [w for w in doc["warnings"] if w.get("severity") == "error"]
+
+
+def will_not_start(doc: dict[str, Any]) -> str | None:
+    """The headline of a plan whose engine ends at its start; None for any other."""
+    if doc["starts"]:
+        return None
+    codes = ", ".join(dict.fromkeys(error["code"] for error in errors(doc)))
+    head = "fits in memory, but this engine will not start" if doc["fits"] else "this engine will not start"
+    return f"{head}: {codes}"
 
 
 def print_speed(out: Console, doc: dict[str, Any]) -> None:

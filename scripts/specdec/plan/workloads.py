@@ -39,7 +39,7 @@ CPU_KV_GIB = 4
 
 @dataclass
 class Planned:
-    """One engine of the manifests, ready to plan."""
+    """One engine of the manifests, ready to plan. refusals: what the rules say that it will not start on."""
 
     name: str
     setup: Setup
@@ -47,6 +47,7 @@ class Planned:
     gpus: int
     cloud: str | None = None
     warnings: list[tuple[str, str]] = field(default_factory=list)
+    refusals: list[tuple[str, str]] = field(default_factory=list)
 
 
 def accelerator_type(stated: str | None) -> str | None:

@@ -24,6 +24,7 @@ def all_rules() -> dict[str, Rule]:
         graceful,
         heads,
         ignore_rules,
+        labels,
         lookup,
         metrics,
         monitors,

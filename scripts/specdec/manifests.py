@@ -24,7 +24,7 @@ class EngineWorkload:
 
     path            where its pod's spec stands in the manifest; `container_path` where the container does
     engine_version  from the tag of vLLM's own image, which is what runs; else from our annotation or label, else the
-                    tag of any image called vLLM; None when none of them says
+                    tag of any image with vLLM in its name; None when none of them says
     stated_version  what our annotation or label says, whatever the image is
     runner          "v0", "v1" or "v2"
     env             literal values; None where the value comes from elsewhere (Secret, field)
@@ -142,6 +142,14 @@ def _containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str, An
         yield spec["model"], (*path, "model")
 
 
+def pod_containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str, Any], Path]]:
+    """Every container of the pod with its place, those that run before the others first."""
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(sequence(spec.get(kind))):
+            if isinstance(container, dict):
+                yield container, (*path, kind, index)
+
+
 def arguments(container: dict[str, Any]) -> list[str]:
     """Command and arguments as the process sees them: $(NAME) of literal variables expanded, $$ undone."""
     literals = environment(container)
@@ -206,9 +214,9 @@ def _workload(
     image = str(container.get("image") or "")
     stated = str(told.get(ANNOTATION + "engine-version") or "") or None
     tagged = version_of_image(image)
-    version = engine_version or (tagged if published(image) else None) or stated or tagged
+    version = engine_version or (tagged if tag_counts(image) else None) or stated or tagged
     # Labels of another version's rendering tell nothing of the runner that this one takes.
-    current = stated is None or tagged is None or not published(image) or same_version(stated, tagged)
+    current = stated is None or version is None or same_version(stated, version)
     told_runner = told.get(ANNOTATION + "runner") if current else None
     env, args, accelerator = environment(container), engine_args.parse(argv, version), _accelerator(spec, told)
     method = args.speculative.method if args.speculative else None
@@ -237,19 +245,28 @@ def _workload(
 def version_of_image(image: str) -> str | None:
     """vLLM's version by the image's tag; None where another project's tags count its own.
 
-    Those are images that are not called vLLM, tags below the first version that engines.yaml knows (LMCache's
-    vllm-openai:v0.3.9) and tags that count years (NVIDIA's vllm:26.02-py3).
+    Those are images that are not called vLLM and, unless it is vLLM's own image, tags below the first version that
+    engines.yaml knows (LMCache's vllm-openai:v0.3.9) and tags that count years (NVIDIA's vllm:26.02-py3).
     """
     version = facts.version_of_tag(image_tag(image) or "") if "vllm" in image.lower() else None
     oldest = str(facts.engines()["versions"][0]["from"])
-    ours = version and facts.version_key(oldest) <= facts.version_key(version) < (2,)
-    return version if ours else None
+    near = version and facts.version_key(oldest) <= facts.version_key(version) < (2,)
+    return version if near or published(image) else None
 
 
 def published(image: str) -> bool:
     """Whether it is vLLM's own image, or a mirror of it, whose tags are vLLM's versions."""
+    return _named(image, r"vllm-openai(-[\w-]+)?")
+
+
+def tag_counts(image: str) -> bool:
+    """Whether the tag says what runs, whatever a label says: of vLLM's own image, or of one that is called vllm."""
+    return published(image) or (_named(image, "vllm") and version_of_image(image) is not None)
+
+
+def _named(image: str, pattern: str) -> bool:
     name = image.split("@")[0].lower()
-    return bool(re.search(r"(^|/)vllm-openai(-[\w-]+)?(:|$)", name)) and "lmcache" not in name
+    return bool(re.search(rf"(^|/){pattern}(:|$)", name)) and "lmcache" not in name
 
 
 def same_version(one: str, other: str) -> bool:

@@ -52,7 +52,7 @@ def validate(
     from specdec import facts, rules
 
     if engine_version is not None:
-        facts.version_key(engine_version)
+        engine_version = facts.known_version(engine_version)
     _configs(model_config or [])
     manifests = list(_read(targets or [], values or [], set_values or [], release, namespace))
     if not manifests:

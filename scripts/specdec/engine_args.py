@@ -256,8 +256,8 @@ def _typed(args: EngineArgs) -> None:
     args.quantization = args.value("--quantization")
     args.kv_cache_dtype = args.value("--kv-cache-dtype")
     args.max_model_len = read("--max-model-len", length)
-    args.max_num_seqs = read("--max-num-seqs", length)
-    args.max_num_batched_tokens = read("--max-num-batched-tokens", length)
+    args.max_num_seqs = read("--max-num-seqs", count)
+    args.max_num_batched_tokens = read("--max-num-batched-tokens", count)
     args.gpu_memory_utilization = read("--gpu-memory-utilization", float)
     args.kv_cache_memory_bytes = read("--kv-cache-memory-bytes", length) or read("--kv-cache-memory", length)
     args.shutdown_timeout = read("--shutdown-timeout", int)
@@ -287,6 +287,12 @@ def length(text: str) -> int | None:
     if match := re.fullmatch(r"(\d+)([KMGT])", text, re.ASCII):
         return int(match.group(1)) * _UNITS[match.group(2)]
     return int(text)
+
+
+def count(text: str) -> int:
+    """A readable integer that has no "auto": -1 is a number here. Raises ValueError on anything else."""
+    found = length(text)
+    return int(text) if found is None else found
 
 
 def _speculative(args: EngineArgs) -> SpeculativeArgs | None:

@@ -34,7 +34,8 @@ class Sources:
     def is_refused(self) -> bool:
         """Whether something in it stops the change."""
         errors = any(finding.severity == "error" for finding in [*self.guard, *self.rules])
-        return errors or bool(self.disagreement) or not all(engine["fits"] for engine in self.engines)
+        run = all(engine["fits"] and engine["starts"] for engine in self.engines)
+        return errors or bool(self.disagreement) or not run
 
 
 def gather(

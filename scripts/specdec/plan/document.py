@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from specdec import facts
-from specdec.plan import choose, enginelog, kvcache, memory, serving, speed
+from specdec.plan import choose, configured, enginelog, kvcache, memory, serving, speed
 from specdec.plan.acceptance import Acceptance
-from specdec.plan.checks import ENDS_ON, pair_findings
+from specdec.plan.checks import pair_findings
 from specdec.plan.claims import claim_about, objections
 from specdec.plan.expense import cost_document, disk_findings, files_bytes, find_price
 from specdec.plan.memory import Rank
 from specdec.plan.serving import Point
 from specdec.plan.setup import Setup
 from specdec.plan.speed import Engine
+from specdec.plan.start import parted
 from specdec.plan.tasks import assumed
 from specdec.plan.verdict import Verdict, judge
 from specdec.plan.weights import GIB
@@ -35,10 +36,7 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
     """The whole plan of one engine. Raises SpecdecError where a price or a machine is asked for that is not known."""
     wishes = wishes or Wishes()
     setup = planned.setup
-    planned.warnings += pair_findings(setup)
-    own = [w for w in planned.warnings if w[0] in ENDS_ON and w[0] not in {code for code, _ in planned.refusals}]
-    planned.warnings = [w for w in planned.warnings if w[0] not in ENDS_ON]
-    refusals = [*planned.refusals, *own]
+    refusals, planned.warnings = parted(planned.refusals, [*planned.warnings, *pair_findings(setup)])
     verdict = judge(setup)
     mem = verdict.memory
     out: dict[str, Any] = {
@@ -121,6 +119,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
             "schedule": [{"from": r.first, "to": r.last, "tokens": r.tokens} for r in scheduled],
         },
         "crossover_batch": choice.crossover if choice else None,
+        "configured": configured.document(engine, accepted, choice, most) if accepted and choice else None,
         "acceptance": acceptance_document(engine, accepted, static) if accepted else None,
         "when_the_kv_cache_is_full": preemption(engine, verdict, wishes),
         "time_scale": round(engine.scale, 4),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec.plan.charts import COLORS, Line, bar_legend, legend, line_chart, memory_bar
+from specdec.plan.table import errors, will_not_start
 
 
 def report(documents: list[dict[str, Any]]) -> str:
@@ -138,6 +139,8 @@ def curves(doc: dict[str, Any]) -> str:
             if cross
             else f"Speculation is faster at every load up to {time[0].points[-1][0]:g} requests at once. "
         )
+    if doc["configured"]:
+        where += f"{escape(doc['configured']['text'][:1].upper() + doc['configured']['text'][1:])}. "
     times = line_chart(time, x_label="requests at once", y_label="ms a token", mark=mark)
     rates = line_chart(rate, x_label="requests at once", y_label="tokens a second")
     between = "<p class=how>Computed from the time per token with the prompts of the other requests between.</p>"

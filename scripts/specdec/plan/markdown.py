@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from specdec.plan.table import errors, will_not_start
+from specdec.plan.table import beside, errors, will_not_start
 
 
 def report(documents: list[dict[str, Any]]) -> str:
@@ -14,7 +14,7 @@ def report(documents: list[dict[str, Any]]) -> str:
 def page(doc: dict[str, Any]) -> str:
     rank = doc["ranks"][doc["deciding_rank"]]
     lines = [
-        f"## {doc['engine']}: {'fits' if doc['fits'] else 'does not fit'}",
+        f"## {doc['engine']}: {will_not_start(doc) or ('fits' if doc['fits'] else 'does not fit')}",
         "",
         f"{doc['target']}"
         + (f" with {doc['draft']}" if doc["draft"] else "")
@@ -22,7 +22,8 @@ def page(doc: dict[str, Any]) -> str:
         "",
     ]
     if refusal := will_not_start(doc):
-        lines += [f"**{refusal}**", ""] + [f"- {e['code']}: {e['message']}" for e in errors(doc)]
+        lines += [f"**{refusal}**; the figures below are what it would do if it did start.", ""]
+        lines += [f"- {e['code']}: {e['message']}" for e in errors(doc)]
     lines += [f"- {reason}" for reason in doc["reasons"]] + [
         f"- would fit: {change}" for change in doc["changes_that_fit"]
     ]
@@ -49,10 +50,12 @@ def page(doc: dict[str, Any]) -> str:
     lines += [
         f"| {r['batch']} | {r['arm']} | {r['k'] or ''} | {r['tpot_ms']:.2f} | {r['speedup']:.2f} |"
         f" {r['tokens_per_second']:,.0f} |"
-        for r in doc["speed"]
+        for r in [*doc["speed"], *beside(doc)]
     ]
     if doc["acceptance"]:
         lines += ["", f"Acceptance {doc['acceptance']['source']}."]
+    if found := doc["configured"]:
+        lines += ["", f"{found['text'][:1].upper()}{found['text'][1:]}."]
     if cost := doc["cost"]:
         lines += [
             "",

@@ -11,7 +11,7 @@ from specdec import facts
 from specdec.errors import SpecdecError
 from specdec.plan import catalogue, choose, cost, heads, memory, serving, speed
 from specdec.plan.acceptance import Acceptance
-from specdec.plan.checks import pair_findings
+from specdec.plan.checks import ENDS_ON, pair_findings
 from specdec.plan.setup import Accelerator, Setup, Speculation, build
 from specdec.plan.tasks import assumed
 from specdec.plan.verdict import fits
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from specdec.plan.workloads import Planned
 
 LOADS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
-# Findings that keep an engine from starting.
-FATAL = {"SD201", "SD221", "SD223", "SD227", "SD228", "SD230", "SD231"}
+# Findings that rule a candidate out: the engine ends at its start, or at a long prompt.
+FATAL = ENDS_ON | {"SD227"}
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,7 @@ def build(
     release = version_key(version)
     length = target.max_positions if max_model_len in (None, -1) else int(max_model_len or 0)
     batch = defaults.batching(release, runner, accelerator.key, accelerator.memory_gib, length)
+    batch = batch.beside(release, length, max_num_seqs, max_num_batched_tokens)
     fmt, _ = chosen_format(target, quantization)
     chosen_dtype = target.dtype if dtype in (None, "auto") else str(dtype)
     if chosen_dtype in ("float32", "float") and dtype in (None, "auto"):
@@ -169,8 +170,8 @@ def build(
         dp=dp,
         utilisation=utilisation if utilisation is not None else defaults.utilisation(release, runner),
         max_model_len=length,
-        max_num_seqs=batch.seqs if max_num_seqs is None else max_num_seqs,
-        max_num_batched_tokens=batch.tokens if max_num_batched_tokens is None else max_num_batched_tokens,
+        max_num_seqs=batch.seqs,
+        max_num_batched_tokens=batch.tokens,
         kv_bytes=kv_bytes,
         draft_kv_bytes=draft_kv_bytes,
         dtype=chosen_dtype,

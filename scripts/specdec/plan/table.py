@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 BAR = 50
+CONFIGURED = "configured"
 PARTS = [
     ("target_weights_gib", "target", "blue"),
     ("draft_weights_gib", "draft", "magenta"),
@@ -42,10 +43,13 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
     rank = doc["ranks"][doc["deciding_rank"]]
     names = "  ".join(f"[{color}]■[/] {name} {rank[key]:.1f}" for key, name, color in PARTS if rank[key])
     out.print(f"  {names}  GiB, budget {rank['budget_gib']:.1f} of {rank['total_gib']:.1f}")
+    if not doc["starts"]:
+        out.print("the figures below are what it would do if it did start", markup=False)
     if doc["fits"]:
         low, high = rank["band_gib"]
         out.print(
-            f"[green]fits[/]: KV cache {rank['kv_cache_gib']:.1f} GiB ({low:.1f} to {high:.1f}),"
+            f"{'[green]fits[/]' if doc['starts'] else 'memory'}:"
+            f" KV cache {rank['kv_cache_gib']:.1f} GiB ({low:.1f} to {high:.1f}),"
             f" {doc['kv_cache_tokens']:,} tokens, {doc['max_concurrency']:.1f} sequences of {doc['max_model_len']:,}"
         )
         if doc.get("draft_cost"):
@@ -75,21 +79,21 @@ def will_not_start(doc: dict[str, Any]) -> str | None:
     if doc["starts"]:
         return None
     codes = ", ".join(dict.fromkeys(error["code"] for error in errors(doc)))
-    head = "fits in memory, but this engine will not start" if doc["fits"] else "this engine will not start"
-    return f"{head}: {codes}"
+    return f"this engine will not start: {codes}" + ("; its memory would do" if doc["fits"] else "")
 
 
 def print_speed(out: Console, doc: dict[str, Any]) -> None:
     """Time per output token of each arm by requests at once, the choice of K, the cost."""
     from rich.table import Table
 
-    arms = list(dict.fromkeys(row["arm"] for row in doc["speed"]))
-    table = Table("requests at once", *[f"{arm}, ms a token" for arm in arms], "speed-up", "tokens/s in all")
+    speeds = [*doc["speed"], *beside(doc)]
+    arms = list(dict.fromkeys(row["arm"] for row in speeds))
+    table = Table("requests at once", *[f"{arm},\nms a token" for arm in arms], "speed-up", "tokens/s in all")
     for batch in dict.fromkeys(row["batch"] for row in doc["speed"]):
-        rows = {row["arm"]: row for row in doc["speed"] if row["batch"] == batch}
+        rows = {row["arm"]: row for row in speeds if row["batch"] == batch}
         last = rows.get("schedule") or rows.get("static") or rows["baseline"]
         cells = [f"{rows[a]['tpot_ms']:.1f}" + (f" (K={rows[a]['k']})" if rows[a]["k"] else "") for a in arms]
-        best = max(r["speedup"] for r in rows.values())
+        best = max(r["speedup"] for arm, r in rows.items() if arm != CONFIGURED)
         waiting = f" ({last['waiting']} wait)" if last["waiting"] else ""
         table.add_row(f"{batch}{waiting}", *cells, f"{best:.2f}", f"{last['tokens_per_second']:,.0f}")
     out.print(table)
@@ -101,6 +105,8 @@ def print_speed(out: Console, doc: dict[str, Any]) -> None:
             f" step, acceptance {doc['acceptance']['source']}",
             markup=False,
         )
+        if doc["configured"]:
+            out.print(doc["configured"]["text"], markup=False)
         if tokens["schedule"]:
             out.print(
                 "schedule: " + ", ".join(f"{r['from']} to {r['to']}: {r['tokens']}" for r in tokens["schedule"]),
@@ -121,6 +127,16 @@ def print_speed(out: Console, doc: dict[str, Any]) -> None:
             f" price of {cost['price_date']}{approx})",
             markup=False,
         )
+
+
+def beside(doc: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the configured K, where it is none of the arms that the plan compares."""
+    found = doc["configured"]
+    if not found or (
+        not found["schedule"] and found["num_speculative_tokens"] == doc["num_speculative_tokens"]["static"]
+    ):
+        return []
+    return [{"arm": CONFIGURED, **row} for row in found["speed"]]
 
 
 def bar(rank: dict[str, Any], label: str) -> Any:

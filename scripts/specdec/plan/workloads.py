@@ -94,7 +94,11 @@ def plan_input(
         raise SpecdecError(
             "the engine names no model", code="no-model", file=where, path=f"{engine.name}.args", fix="--model NAME"
         )
-    version = engine_version or engine.engine_version
+    version = facts.known_version(engine_version) if engine_version else engine.engine_version
+    if version is not None and not facts.in_range(facts.engines()["versions"], version):
+        nearest = facts.nearest_version(version)
+        warnings.append(("SD337", f"vLLM {version} is not known: planned as {nearest}, the nearest that is"))
+        version = nearest
     if version is None:
         raise SpecdecError(
             f"the image {engine.image} does not say which vLLM it is",
@@ -142,7 +146,7 @@ def plan_input(
         kv_cache_memory_bytes=kv_cache_bytes,
     )
     check_lengths(setup, where)
-    warnings += longer_than_known(setup, engine)
+    warnings += longer_than_known(setup, engine) + fewer_tokens_than_sequences(setup)
     return Planned(engine.name, setup, engine.replicas, engine.gpus, cloud or cloud_of(engine), warnings)
 
 
@@ -153,6 +157,14 @@ def longer_than_known(setup: Setup, engine: EngineWorkload) -> list[tuple[str, s
         return []
     text = f"max_model_len {setup.max_model_len} is more than the {setup.target.max_positions} positions of"
     return [("SD336", f"{text} {setup.target.name}: the engine refuses it without a rope scaling")]
+
+
+def fewer_tokens_than_sequences(setup: Setup) -> list[tuple[str, str]]:
+    """A step that cannot hold one token of each sequence, by what is given and what the engine fills in."""
+    if setup.max_num_batched_tokens >= setup.max_num_seqs:
+        return []
+    text = f"max_num_batched_tokens {setup.max_num_batched_tokens} is less than max_num_seqs {setup.max_num_seqs}"
+    return [("SD108", f"{text}, by what is given and the defaults of vLLM {setup.version}: the engine refuses that")]
 
 
 def prefix_caching(args: EngineArgs) -> bool | None:
@@ -260,16 +272,21 @@ def check_lengths(setup: Setup, file: str | None = None) -> None:
             fix="above 0, at most 1",
         )
     if setup.max_model_len < 1:
+        none = setup.max_model_len == setup.target.max_positions
         raise SpecdecError(
-            f"{setup.target.name} states no length and none is given",
+            f"{setup.target.name} states no length and none is given"
+            if none
+            else f"max_model_len is {setup.max_model_len}",
             code="SD326",
             file=file,
             path="engine.maxModelLen",
-            fix="set it",
+            fix="set it" if none else f"1 to {setup.target.max_positions}",
         )
     for value, path in (
         (setup.max_num_seqs, "engine.maxNumSeqs"),
         (setup.max_num_batched_tokens, "engine.maxNumBatchedTokens"),
+        (setup.dp, "engine.dataParallelSize"),
+        (1 if setup.kv_cache_memory_bytes is None else setup.kv_cache_memory_bytes, "engine.kvCacheMemoryBytes"),
     ):
         if value < 1:
             raise SpecdecError(f"{path} is {value}", code="SD326", file=file, path=path, fix="1 or more")

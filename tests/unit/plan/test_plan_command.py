@@ -8,20 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from specdec.cli import main
 
 SEED = Path(__file__).parents[2] / "data" / "seed-statefulset.yaml"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(list(arguments))
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return call
 
 
 def manifest(

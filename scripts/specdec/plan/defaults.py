@@ -18,6 +18,9 @@ STATE_CACHE_FROM = version_key("0.15.0")
 # From these versions on a default is bounded by the other value: sequences by the tokens of a step, and those by the
 # sequences' length (vllm/engine/arg_utils.py).
 SEQS_BOUND_FROM, TOKENS_BOUND_FROM = version_key("0.10.1"), version_key("0.11.1")
+# FlashInfer's sampler: unasked where it is installed, then only with VLLM_USE_FLASHINFER_SAMPLER=1. Before, V1 did not
+# call the FlashInfer of its time (vllm/v1/sample/ops/topk_topp_sampler.py).
+FLASHINFER_SAMPLER_FROM, FLASHINFER_SAMPLER_ASKED_FROM = version_key("0.9.0"), version_key("0.11.1")
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ LOAD_GBS = 0.2  # a network disk or a busy node; the chart's start-up budget cou
 START_SECONDS = 90  # processes, compilation and graph capture
 
 
+FLASHINFER_WORTH_SAYING = 0.2  # GiB
 BATCHES = (1, 16, 64, 128)
 CURVE = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
 
@@ -39,6 +40,11 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
     refusals, planned.warnings = parted(planned.refusals, [*planned.warnings, *pair_findings(setup)])
     verdict = judge(setup)
     mem = verdict.memory
+    if (more := memory.flashinfer_gain(setup)) > FLASHINFER_WORTH_SAYING:
+        text = (
+            f"where the image has FlashInfer, vLLM {setup.version} samples with it and has {more:.1f} GiB more KV cache"
+        )
+        planned.warnings.append(("SD338", f"{text}; VLLM_USE_FLASHINFER_SAMPLER=1 or 0 settles which"))
     out: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "fits": verdict.fits,

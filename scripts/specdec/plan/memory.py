@@ -10,7 +10,7 @@ sampling for max_num_seqs sequences over the whole vocabulary.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specdec.plan import defaults, kvcache
 from specdec.plan.setup import Setup
@@ -118,13 +118,26 @@ def sampling_peak(setup: Setup, size: int, rank: int) -> float:
     if setup.runner == "v0" and rank > 0:
         return 0.0
     # The V2 runner's dummy requests ask for neither top-k nor top-p.
-    copies = {"sort": CONSTANTS.sort_copies, "kernel": CONSTANTS.kernel_copies, "none": 0.0}[
-        defaults.sampler(setup.release, setup.runner)
-    ]
+    copies = {"sort": CONSTANTS.sort_copies, "kernel": CONSTANTS.kernel_copies, "none": 0.0}[sampler(setup)]
     seqs = min(setup.max_num_seqs, setup.max_num_batched_tokens)
     # Beside a draft the rejection sampler's dummy run holds a second row of logits for each sequence.
     logits = 2 if setup.speculation and setup.runner == "v1" else 1
     return seqs * setup.target.vocab * (4 * copies + logits * size)
+
+
+def sampler(setup: Setup) -> str:
+    """sort, kernel or none. FlashInfer's kernel, where the engine is told to use it, masks in place as later ones do."""
+    usual = defaults.sampler(setup.release, setup.runner)
+    told = setup.flashinfer_sampler and setup.release >= defaults.FLASHINFER_SAMPLER_FROM
+    return "kernel" if usual == "sort" and setup.runner == "v1" and told else usual
+
+
+def flashinfer_gain(setup: Setup) -> float:
+    """GiB of KV cache more than planned where the image has FlashInfer and the version then samples with it unasked."""
+    unasked = defaults.FLASHINFER_SAMPLER_FROM <= setup.release < defaults.FLASHINFER_SAMPLER_ASKED_FROM
+    if setup.runner != "v1" or not unasked or setup.flashinfer_sampler is not None or setup.kv_cache_memory_bytes:
+        return 0.0
+    return plan(replace(setup, flashinfer_sampler=True)).kv_gib - plan(setup).kv_gib
 
 
 def non_torch(setup: Setup) -> float:

@@ -111,6 +111,7 @@ class Setup:
     kv_cache_memory_bytes: int | None = None
     kv_dtype: str = "auto"
     prefix_caching: bool | None = None
+    flashinfer_sampler: bool | None = None
 
     @property
     def release(self) -> Version:
@@ -142,8 +143,9 @@ def build(
     speculation: Speculation | None = None,
     kv_cache_memory_bytes: int | None = None,
     prefix_caching: bool | None = None,
+    flashinfer_sampler: bool | None = None,
 ) -> Setup:
-    """A Setup with the defaults of that version and runner on that GPU."""
+    """A Setup with the defaults of that version and runner on that GPU. flashinfer_sampler: None where nobody says."""
     release = version_key(version)
     length = target.max_positions if max_model_len in (None, -1) else int(max_model_len or 0)
     batch = defaults.batching(release, runner, accelerator.key, accelerator.memory_gib, length)
@@ -183,4 +185,5 @@ def build(
         kv_cache_memory_bytes=kv_cache_memory_bytes,
         kv_dtype=kv,
         prefix_caching=prefix_caching,
+        flashinfer_sampler=flashinfer_sampler,
     )

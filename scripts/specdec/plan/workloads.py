@@ -144,6 +144,7 @@ def plan_input(
         multimodal=multimodal(args),
         speculation=spec,
         kv_cache_memory_bytes=kv_cache_bytes,
+        flashinfer_sampler=flashinfer_sampler(engine),
     )
     check_lengths(setup, where)
     warnings += longer_than_known(setup, engine) + fewer_tokens_than_sequences(setup)
@@ -165,6 +166,12 @@ def fewer_tokens_than_sequences(setup: Setup) -> list[tuple[str, str]]:
         return []
     text = f"max_num_batched_tokens {setup.max_num_batched_tokens} is less than max_num_seqs {setup.max_num_seqs}"
     return [("SD108", f"{text}, by what is given and the defaults of vLLM {setup.version}: the engine refuses that")]
+
+
+def flashinfer_sampler(engine: EngineWorkload) -> bool | None:
+    """What the variable says; None where the engine decides by what its image has."""
+    value = engine.env.get("VLLM_USE_FLASHINFER_SAMPLER")
+    return None if value is None else value.strip() not in ("", "0")
 
 
 def prefix_caching(args: EngineArgs) -> bool | None:

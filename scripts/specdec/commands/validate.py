@@ -65,7 +65,8 @@ def validate(
     if fix:
         _fix(manifests, engine_version)
         manifests = list(_read(targets or [], values or [], set_values or [], release, namespace))
-    examined = rules.examine(manifests, engine_version)
+    examined = _room(targets or [], values or [], release, namespace, manifests)
+    examined += rules.examine(manifests, engine_version)
     findings = [finding for finding in examined if finding.ignored is None]
     shown = examined if show_ignored else findings
     _print(shown, manifests, output, ignored=len(examined) - len(findings))
@@ -126,6 +127,21 @@ def _read(
     for file in files:
         for path, text in _texts(file):
             yield from parse(text, path)
+
+
+def _room(
+    targets: list[str], values: list[Path], release: str | None, namespace: str | None, manifests: list[Manifest]
+) -> list[Finding]:
+    """What the GPU pools of the environments that were named cannot run."""
+    from specdec import environments
+    from specdec.infrastructure.room import findings
+
+    found = []
+    for name in targets:
+        if name != "-" and not Path(name).exists():
+            where = environments.choose(name, values, release, namespace)
+            found += findings(where, [item for item in manifests if item.file == f"{where.name} (rendered)"])
+    return found
 
 
 def _texts(target: str) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ def all_rules() -> dict[str, Rule]:
         arguments,
         caches,
         combinations,
+        drafts,
         exposure,
         fetching,
         gateways,

@@ -248,3 +248,36 @@ def memory_utilization_range(engine: EngineWorkload) -> Iterator[Problem]:
         path = engine.path_of("--gpu-memory-utilization")
         edits = set_value(engine, "--gpu-memory-utilization", f"{share / 100:g}") if fix else ()
         yield Problem(engine.manifest, path, f"the share of memory is {share:g}", fix, edits)
+
+
+# What has been reported to end in "out of memory", and to start one hundredth below.
+LITTLE_HEADROOM = 0.97
+
+
+@rule(
+    "SD304",
+    "little-headroom",
+    Severity.warning,
+    reason="The engine takes its share of the GPU's memory at start; CUDA's context, NCCL's buffers, fragments and, "
+    "before 0.20, CUDA graphs are outside of it. Above 0.97 less than 2.4 of 80 GB is left for them: it may start, and "
+    "end under load with `CUDA out of memory`. 0.98 has failed where 0.97 ran.",
+    fix="--gpu-memory-utilization 0.92, and 0.97 at most after a load test",
+    source="vllm-project/vllm#57475, #17549; https://docs.vllm.ai/en/latest/configuration/conserving_memory.html",
+    bad="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --gpu-memory-utilization=0.99]
+""",
+    good="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --gpu-memory-utilization=0.92]
+""",
+)
+@each_engine
+def little_headroom(engine: EngineWorkload) -> Iterator[Problem]:
+    share = engine.args.gpu_memory_utilization
+    # A fixed size of the cache makes the engine ignore the share; on CPUs it is of the node's memory.
+    if share is None or engine.args.kv_cache_memory_bytes or engine.accelerator == "cpu" or "cpu" in engine.image:
+        return
+    if LITTLE_HEADROOM < share <= 1:
+        path = engine.path_of("--gpu-memory-utilization")
+        yield Problem(engine.manifest, path, f"{(1 - share) * 100:.2g} % of the GPU's memory are left outside")

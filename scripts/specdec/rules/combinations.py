@@ -233,7 +233,8 @@ def _wrong_schedule(given: object) -> str | None:
 def schedule_above_its_maximum(engine: EngineWorkload) -> Iterator[Problem]:
     asked = speculation(engine)
     most = max((tokens for _, _, tokens in asked.schedule), default=0) if asked else 0
-    if asked and asked.num_speculative_tokens and most > asked.num_speculative_tokens:
+    # Another rule says of a number below 1 that it is none.
+    if asked and (asked.num_speculative_tokens or 0) > 0 and most > (asked.num_speculative_tokens or 0):
         message = f"a schedule with {most} tokens where num_speculative_tokens is {asked.num_speculative_tokens}"
         yield Problem(engine.manifest, place(engine, SCHEDULE), message)
 

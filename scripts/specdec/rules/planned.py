@@ -144,7 +144,7 @@ ROWS = (
     Planned(
         "SD227",
         "head-shorter-than-its-prompts",
-        Severity.warning,
+        Severity.error,
         "Before 0.25 a head keeps the positions that it was trained for. The first prompt that is longer ends in a "
         "device-side assertion, and every request on the engine is lost.",
         "--max-model-len of the head's positions, max_model_len in the speculative config, or vLLM 0.25",

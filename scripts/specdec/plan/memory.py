@@ -126,7 +126,7 @@ def sampling_peak(setup: Setup, size: int, rank: int) -> float:
 
 
 def sampler(setup: Setup) -> str:
-    """sort, kernel or none. FlashInfer's kernel, where the engine is told to use it, masks in place as later ones do."""
+    """sort, kernel or none. FlashInfer masks in place, as the kernel of later versions does."""
     usual = defaults.sampler(setup.release, setup.runner)
     told = setup.flashinfer_sampler and setup.release >= defaults.FLASHINFER_SAMPLER_FROM
     return "kernel" if usual == "sort" and setup.runner == "v1" and told else usual

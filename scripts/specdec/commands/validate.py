@@ -92,9 +92,12 @@ def _fix(manifests: list[Manifest], engine_version: str | None) -> None:
 
     if any(manifest.file == "-" for manifest in manifests):
         raise SpecdecError("standard input cannot be changed", code="usage", fix="name a file with --fix")
-    rendered = sorted({manifest.file for manifest in manifests if not Path(manifest.file).is_file()})
-    for name in rendered:
-        sys.stderr.write(f"{name}: not changed, its values are what has to change\n")
+    found = rules.check(manifests, engine_version)
+    for name in sorted({finding.file for finding in found if not Path(finding.file).is_file()}):
+        codes = ", ".join(sorted({finding.code for finding in found if finding.file == name}))
+        sys.stderr.write(
+            f"{name}: not changed: it is rendered from values, and those are what has to change ({codes})\n"
+        )
     for change in fix_files(manifests, lambda items: rules.check(items, engine_version)):
         if change.refused:
             sys.stderr.write(f"{change.file}: not changed: {change.refused}\n")

@@ -101,17 +101,14 @@ def positions(setup: Setup, draft: Model, spec: Speculation) -> list[Finding]:
                 " longer request goes on without drafts, and gains nothing from there on",
             )
         ]
-    return [
-        (
-            "SD227",
-            (
-                f"{draft.name} knows {draft.max_positions} positions and max_model_len is {setup.max_model_len}: a"
-                f" longer prompt crashes vLLM {setup.version}. maxModelLen {draft.max_positions},"
-                f" speculative.maxModelLen {draft.max_positions}, or vLLM {version_text(POSITIONS_FIXED_FROM)}"
-                " and newer"
-            ),
-        )
-    ]
+    told = f"{draft.name} knows {draft.max_positions} positions and max_model_len is {setup.max_model_len}"
+    shorter = f"maxModelLen {draft.max_positions}, speculative.maxModelLen {draft.max_positions}"
+    if spec.method in ("eagle", "eagle3"):
+        fixed = version_text(POSITIONS_FIXED_FROM)
+        return [
+            ("SD227", f"{told}: a longer prompt crashes vLLM {setup.version}. {shorter}, or vLLM {fixed} and newer")
+        ]
+    return [("SD227", f"{told}: a longer prompt reads positions that the head does not have. {shorter}")]
 
 
 def parallel(setup: Setup, spec: Speculation) -> list[Finding]:

@@ -112,6 +112,9 @@ def ranges(best: Callable[[int], int], most_batch: int) -> tuple[Range, ...]:
         left, right = found[at], found[at + 1]
         wider = left if left.last / left.first >= right.last / right.first else right
         found[at : at + 2] = [Range(left.first, right.last, wider.tokens)]
+    if len(found) > 1 and found[-1].first == found[-1].last:
+        # One size at the end is the end of the grid, and no load of its own.
+        found[-2:] = [Range(found[-2].first, found[-1].last, found[-2].tokens)]
     return tuple(found)
 
 

@@ -60,6 +60,9 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
         "method": setup.speculation.method if setup.speculation else None,
         "accelerator": setup.accelerator.key,
         "tensor_parallel_size": setup.tp,
+        "pipeline_parallel_size": setup.pp,
+        "data_parallel_size": setup.dp,
+        "gpus": setup.gpus,
         "max_model_len": setup.max_model_len,
         "max_num_seqs": setup.max_num_seqs,
         "max_num_batched_tokens": setup.max_num_batched_tokens,
@@ -91,10 +94,10 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
     engine = speed.engine(setup, wishes.load)
     engine = replace(engine, scale=time_scale(engine, wishes))
     spec = setup.speculation
-    most = serving.capacity(engine, verdict.memory) or setup.max_num_seqs
+    most = serving.capacity(engine, verdict.memory) or setup.most_requests
     accepted = (wishes.acceptance or assumed(spec.method, wishes.task)) if spec else None
     at = min(wishes.concurrency, most)
-    choice = choose.choose(engine, accepted, batch=at, most_batch=setup.max_num_seqs) if accepted else None
+    choice = choose.choose(engine, accepted, batch=at, most_batch=setup.most_requests) if accepted else None
     scheduled = choice.schedule if choice and schedule_allowed(setup) and len(choice.schedule) > 1 else ()
     static = (choice.static or (spec.k if spec else 0)) if choice else 0
     point_rows = serving.points(
@@ -103,7 +106,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
     curve = serving.points(
         engine,
         accepted,
-        [b for b in CURVE if b <= setup.max_num_seqs],
+        [b for b in CURVE if b <= setup.most_requests],
         most=most,
         static=static,
         schedule=scheduled,
@@ -178,6 +181,7 @@ def acceptance_document(engine: Engine, accepted: Acceptance, k: int) -> dict[st
         "rate": round(accepted.rate(k), 4),
         "drafting_probability": round(engine.drafting(accepted, k), 3),
         "source": accepted.source,
+        "known_positions": len(accepted.positions),
     }
 
 
@@ -185,9 +189,9 @@ def preemption(engine: Engine, verdict: Verdict, wishes: Wishes) -> str:
     """What happens when the KV cache runs out: vLLM preempts the newest request and computes its tokens again."""
     load = wishes.load
     whole = load.input_len + load.output_len
-    fit = int(verdict.memory.kv_cache_tokens / whole) if whole else 0
-    if fit >= engine.setup.max_num_seqs:
-        return f"it does not fill: {engine.setup.max_num_seqs} requests of {whole} tokens fit at their longest"
+    fit = int(verdict.memory.kv_cache_tokens / whole) * engine.setup.dp if whole else 0
+    if fit >= engine.setup.most_requests:
+        return f"it does not fill: {engine.setup.most_requests} requests of {whole} tokens fit at their longest"
     again = engine.prefill_ms(load.input_len + load.output_len / 2)
     return (
         f"above {fit} requests of {whole} tokens the newest is preempted and its tokens are computed again: "

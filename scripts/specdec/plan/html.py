@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec.plan.charts import COLORS, Line, bar_legend, legend, line_chart, memory_bar
-from specdec.plan.table import errors, will_not_start
+from specdec.plan.table import errors, gpus, will_not_start
 
 
 def report(documents: list[dict[str, Any]]) -> str:
@@ -28,11 +28,11 @@ def engine_page(doc: dict[str, Any]) -> str:
         pair += " with " + escape(doc["draft"].rsplit("/", 1)[-1])
     elif doc["method"]:
         pair += f" with {escape(doc['method'])}"
-    gpus = f"{doc['tensor_parallel_size']} x {doc['accelerator']}"
     parts = [
         (
-            f"<h1>{pair}</h1><p class=sub>{escape(doc['engine'])} on {gpus}, vLLM {escape(doc['engine_version'])}, "
-            f"{doc['load']['input_len']} tokens in and {doc['load']['output_len']} out</p>"
+            f"<h1>{pair}</h1><p class=sub>{escape(doc['engine'])} on {gpus(doc)}, vLLM"
+            f" {escape(doc['engine_version'])}, {doc['load']['input_len']} tokens in and"
+            f" {doc['load']['output_len']} out</p>"
         ),
         verdict(doc),
         memory(doc),
@@ -95,12 +95,15 @@ def at_load(doc: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {r["arm"]: r for r in doc["curve"] if r["batch"] == batches[0]}
 
 
+def label(doc: dict[str, Any], index: int, same: bool) -> str:
+    return f"each of {doc['gpus']} GPUs" if same and doc["gpus"] > 1 else f"GPU {index}"
+
+
 def memory(doc: dict[str, Any]) -> str:
     ranks = doc["ranks"]
     same = all(r == ranks[0] for r in ranks)
     bars = "".join(
-        f"<p class=how>{f'each of {len(ranks)} GPUs' if same and len(ranks) > 1 else f'GPU {i}'}</p>{memory_bar(r)}"
-        for i, r in enumerate(ranks[:1] if same else ranks)
+        f"<p class=how>{label(doc, i, same)}</p>{memory_bar(r)}" for i, r in enumerate(ranks[:1] if same else ranks)
     )
     deciding = ranks[doc["deciding_rank"]]
     low, high = deciding["band_gib"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from specdec.plan.table import beside, errors, will_not_start
+from specdec.plan.table import beside, continued, errors, gpus, will_not_start
 
 
 def report(documents: list[dict[str, Any]]) -> str:
@@ -18,7 +18,7 @@ def page(doc: dict[str, Any]) -> str:
         "",
         f"{doc['target']}"
         + (f" with {doc['draft']}" if doc["draft"] else "")
-        + f" on {doc['tensor_parallel_size']} x {doc['accelerator']}, vLLM {doc['engine_version']}.",
+        + f" on {gpus(doc)}, vLLM {doc['engine_version']}.",
         "",
     ]
     if refusal := will_not_start(doc):
@@ -53,7 +53,7 @@ def page(doc: dict[str, Any]) -> str:
         for r in [*doc["speed"], *beside(doc)]
     ]
     if doc["acceptance"]:
-        lines += ["", f"Acceptance {doc['acceptance']['source']}."]
+        lines += ["", f"Acceptance {doc['acceptance']['source']}{continued(doc)}."]
     if found := doc["configured"]:
         lines += ["", f"{found['text'][:1].upper()}{found['text'][1:]}."]
     if cost := doc["cost"]:

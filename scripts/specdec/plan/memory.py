@@ -150,11 +150,13 @@ def non_torch(setup: Setup) -> float:
         alone = c.context * setup.accelerator.memory_gib
     if any(g.kind == "linear" for g in setup.target.kv):
         alone += c.state
-    if setup.tp == 1 and setup.pp == 1:
+    # Data-parallel replicas of a dense model do not talk on the GPU; those of a mixture exchange tokens.
+    ranks = setup.gpus if setup.target.experts else setup.tp * setup.pp
+    if ranks == 1:
         return alone
     if setup.accelerator.link != "nvlink":
         return alone + c.pcie
-    return alone + c.nvlink + c.peer * (setup.tp * setup.pp - 1)
+    return alone + c.nvlink + c.peer * (ranks - 1)
 
 
 def cuda_graphs(setup: Setup) -> float:
@@ -174,13 +176,13 @@ def draft_weights(setup: Setup, rank: int) -> float:
     tp = kvcache.draft_tp(setup)
     if rank >= tp:
         return 0.0
-    return rank_weights(spec.draft, spec.draft_format, tp, spec.draft_dtype) / GIB
+    return rank_weights(spec.draft, spec.draft_format, tp, spec.draft_dtype, dp=setup.dp) / GIB
 
 
 def plan_rank(setup: Setup, rank: int) -> Rank:
     total = setup.accelerator.memory_gib
     budget = setup.utilisation * total
-    loaded = rank_weights(setup.target, setup.format, setup.tp, setup.dtype, encoders=setup.multimodal)
+    loaded = rank_weights(setup.target, setup.format, setup.tp, setup.dtype, encoders=setup.multimodal, dp=setup.dp)
     target = loaded / setup.pp / GIB
     draft = draft_weights(setup, rank)
     act, other, graphs = activation(setup, rank), non_torch(setup), cuda_graphs(setup)

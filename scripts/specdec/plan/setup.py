@@ -117,6 +117,20 @@ class Setup:
     def release(self) -> Version:
         return version_key(self.version)
 
+    @property
+    def pipes(self) -> int:
+        """Batches that run at once: one for each data-parallel replica, and one for each pipeline stage of it."""
+        return self.dp * self.pp
+
+    @property
+    def gpus(self) -> int:
+        return self.tp * self.pp * self.dp
+
+    @property
+    def most_requests(self) -> int:
+        """Requests that run at once at most: max_num_seqs holds for each data-parallel replica."""
+        return self.max_num_seqs * self.dp
+
     def without_speculation(self) -> Setup:
         return replace(self, speculation=None)
 

@@ -29,7 +29,7 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
     )
     out.print(Text(head, style="bold"))
     out.print(
-        f"vLLM {doc['engine_version']} (runner {doc['runner']}), {doc['tensor_parallel_size']} x {doc['accelerator']}",
+        f"vLLM {doc['engine_version']} (runner {doc['runner']}), {gpus(doc)}",
         markup=False,
     )
     if refusal := will_not_start(doc):
@@ -38,7 +38,8 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
             out.print(f"  {error['code']}: {error['message']}", markup=False)
     same = all({**r} == {**doc["ranks"][0]} for r in doc["ranks"])
     for index, rank in enumerate(doc["ranks"][:1] if same else doc["ranks"]):
-        label = f"each of {len(doc['ranks'])} GPUs" if same and len(doc["ranks"]) > 1 else f"GPU {index}"
+        label = f"each of {doc['gpus']} GPUs" if same and doc["gpus"] > 1 else f"GPU {index}"
+        label = "CPU" if doc["accelerator"] == "cpu" and label == "GPU 0" else label
         out.print(bar(rank, label))
     rank = doc["ranks"][doc["deciding_rank"]]
     names = "  ".join(f"[{color}]■[/] {name} {rank[key]:.1f}" for key, name, color in PARTS if rank[key])
@@ -51,6 +52,7 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
             f"{'[green]fits[/]' if doc['starts'] else 'memory'}:"
             f" KV cache {rank['kv_cache_gib']:.1f} GiB ({low:.1f} to {high:.1f}),"
             f" {doc['kv_cache_tokens']:,} tokens, {doc['max_concurrency']:.1f} sequences of {doc['max_model_len']:,}"
+            + (f", in each of {doc['data_parallel_size']} replicas" if doc["data_parallel_size"] > 1 else "")
         )
         if doc.get("draft_cost"):
             out.print(f"the draft costs {doc['draft_cost']['text']}", markup=False)
@@ -67,6 +69,14 @@ def print_plan(out: Console, doc: dict[str, Any]) -> None:
             out.print(f"  - {objection}", markup=False)
     for warning in (w for w in doc["warnings"] if w.get("severity") != "error"):
         out.print(f"[yellow]warning[/] \\[{warning['code']}] {warning['message']}")
+
+
+def gpus(doc: dict[str, Any]) -> str:
+    """8 x h100-80gb, and how they are shared where that is not by tensors alone."""
+    sizes = {"TP": doc["tensor_parallel_size"], "PP": doc["pipeline_parallel_size"], "DP": doc["data_parallel_size"]}
+    shared = ", ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)
+    apart = f" ({shared})" if sizes["PP"] * sizes["DP"] > 1 else ""
+    return f"{doc['gpus']} x {doc['accelerator']}{apart}"
 
 
 def errors(doc: dict[str, Any]) -> list[dict[str, Any]]:
@@ -102,7 +112,7 @@ def print_speed(out: Console, doc: dict[str, Any]) -> None:
         best = f"K={tokens['static']}" if tokens["static"] else "no speculation"
         out.print(
             f"best at {doc['load']['concurrency']} requests: {best}; {doc['acceptance']['mean_length']:.2f} tokens a"
-            f" step, acceptance {doc['acceptance']['source']}",
+            f" step, acceptance {doc['acceptance']['source']}{continued(doc)}",
             markup=False,
         )
         if doc["configured"]:
@@ -127,6 +137,12 @@ def print_speed(out: Console, doc: dict[str, Any]) -> None:
             f" price of {cost['price_date']}{approx})",
             markup=False,
         )
+
+
+def continued(doc: dict[str, Any]) -> str:
+    """Said where the K that is recommended lies beyond the positions that anything is known of."""
+    known, k = doc["acceptance"]["known_positions"], doc["num_speculative_tokens"]["static"]
+    return f"; known for {known} positions, and continued to K={k}: measure before you rely on it" if k > known else ""
 
 
 def beside(doc: dict[str, Any]) -> list[dict[str, Any]]:

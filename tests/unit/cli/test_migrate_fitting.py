@@ -27,26 +27,39 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 
 
 @pytest.mark.parametrize(
-    ("flags", "key", "code"),
+    ("flags", "key", "flag", "code"),
     [
-        ("--speculative-draft-tensor-parallel-size 1", "speculative.draftTensorParallelSize", "SD263"),
+        (
+            "--speculative-draft-tensor-parallel-size 1",
+            "speculative.draftTensorParallelSize",
+            "--speculative-draft-tensor-parallel-size 1",
+            "SD263",
+        ),
         (
             "--spec-decoding-acceptance-method typical_acceptance_sampler "
             "--typical-acceptance-sampler-posterior-threshold 0.1",
             "speculative.rejectionSampling",
+            "--spec-decoding-acceptance-method typical_acceptance_sampler",
             "SD164",
         ),
-        ("--max-model-len 8192 --speculative-max-model-len 9000", "speculative.maxModelLen", "SD259"),
+        (
+            "--max-model-len 8192 --speculative-max-model-len 9000",
+            "speculative.maxModelLen",
+            "--speculative-max-model-len 9000",
+            "SD259",
+        ),
     ],
 )
 def test_what_the_version_refuses_is_dropped_and_the_rest_renders(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, flags: str, key: str, code: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, flags: str, key: str, flag: str, code: str
 ) -> None:
     status, out, err = run(capsys, "-c", f"{PAIR} {flags}", "--to", "0.33.0")
     assert status == 0
-    (told,) = [line for line in err.splitlines() if line.startswith(f"dropped: {key} (")]
-    assert told.endswith(f", {code})")
-    assert key.split(".")[1] not in out
+    (told,) = [line for line in err.splitlines() if line.startswith(f"dropped: {flag}: ")]
+    assert told.endswith(f" ({code})")
+    assert "; instead: " in told
+    assert f"# dropped: {flag}: " in out
+    assert key.split(".")[1] not in yaml.safe_load(out)["speculative"]
     file = tmp_path / "values.yaml"
     file.write_text(out)
     assert "num_speculative_tokens" in helm.render([file])
@@ -95,15 +108,31 @@ def test_sections_that_become_empty_go_with_their_last_value() -> None:
     [
         ({"method": "ngram", "numTokens": 3, "model": {"name": "/d"}}, "SD252"),
         ({"method": "medusa", "numTokens": 3, "model": {"name": "/d"}}, "SD155"),
-        ({"method": "ngram"}, "SD253"),
+        ({"method": "draft_model", "numTokens": 3}, "SD251"),
     ],
 )
-def test_models_and_k_are_never_dropped(speculative: dict[str, Any], code: str) -> None:
+def test_a_speculation_that_the_version_refuses_goes_as_a_whole(speculative: dict[str, Any], code: str) -> None:
     values = values_of(speculative)
+    (note,) = fit(values, {"speculative.method": "--speculative-model /d"})
+    assert (note["argument"], note["code"], note["value"]) == ("--speculative-model /d", code, "speculative")
+    assert values == values_of({"enabled": False})
+
+
+def test_what_decides_which_weights_run_is_never_dropped() -> None:
+    values = values_of({"method": "ngram", "numTokens": 3})
+    values["engine"]["model"] = {"name": "opt-125m"}
     with pytest.raises(SpecdecError) as caught:
         fit(values)
-    assert caught.value.code == code
-    assert values == values_of(speculative)
+    assert (caught.value.code, values["engine"]["model"]) == ("SD158", {"name": "opt-125m"})
+
+
+def test_a_free_argument_goes_with_its_words_and_a_list_keeps_the_rest() -> None:
+    values = values_of({"enabled": False})
+    values["engine"]["extraArgs"] = ["--seed", "1", "--port", "9", "--disable-log-stats"]
+    values["engine"]["extraEnv"] = [{"name": "HF_TOKEN", "value": "x"}, {"name": "A", "value": "1"}]
+    assert sorted(note["code"] for note in fit(values)) == ["SD156", "SD753"]
+    assert values["engine"]["extraArgs"] == ["--seed", "1", "--disable-log-stats"]
+    assert values["engine"]["extraEnv"] == [{"name": "A", "value": "1"}]
 
 
 @pytest.mark.parametrize("version", ["99.0", "99.0.0", "latest", "0.5.0"])

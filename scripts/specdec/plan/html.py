@@ -161,7 +161,9 @@ def money(doc: dict[str, Any]) -> str:
         return f"<section><h2>Cost</h2><p>{escape(missing)}</p></section>" if missing else ""
     rows = cost["per_million_output_tokens"]
     arms = [a for a in COLORS if a in rows[0]]
-    lines = [Line(a, [(r["concurrency"], r[a]) for r in rows if r["concurrency"] >= 8]) for a in arms]
+    # Few users carry the whole machine: their dollars would flatten the rest of the chart.
+    drawn = [r for r in rows if r["concurrency"] >= 8] or rows
+    lines = [Line(a, [(r["concurrency"], r[a]) for r in drawn]) for a in arms]
     approx = " (approximate)" if cost["price_approximate"] else ""
     sale = ""
     if cost["sale_dollars_per_million"]:

@@ -81,6 +81,8 @@ def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
         most = serving.capacity(engine, plan)
         accepted = acceptance(setup, base, wishes)
         for k in range(1, choose.most_tokens(setup) + 1) if accepted else (0,):
+            if not choose.allowed(setup, k):
+                continue
             tried += 1
             best = best_load(engine, accepted, k, most, target_tpot_ms)
             if best is None:
@@ -152,7 +154,7 @@ def setups(base: Setup, cloud: str | None) -> Iterator[Setup]:
                         base.target,
                         gpu,
                         version=base.version,
-                        runner=base.runner,
+                        runner=runner_for(base, spec),
                         tp=tp,
                         utilisation=base.utilisation,
                         max_model_len=base.max_model_len,
@@ -162,6 +164,21 @@ def setups(base: Setup, cloud: str | None) -> Iterator[Setup]:
                         eager=base.eager,
                         speculation=spec,
                     )
+
+
+def runs(method: str, base: Setup) -> bool:
+    """Whether that version runs the method, on the image that there is: suffix decoding needs a package of its own."""
+    row = facts.engines()["methods"].get(method, {})
+    has = facts.in_range(row.get("rows", []), base.version) and not facts.in_range(row.get("notRun", []), base.version)
+    return bool(has) and (method != "suffix" or (base.speculation is not None and base.speculation.method == "suffix"))
+
+
+def runner_for(base: Setup, spec: Speculation | None) -> str:
+    """The runner that the version takes for a method, where the base's was not chosen against its default."""
+    told = base.speculation.method if base.speculation else None
+    if base.runner != facts.default_runner(base.version, told):
+        return base.runner
+    return facts.default_runner(base.version, spec.method if spec else None)
 
 
 def quantizations(base: Setup, gpu: Accelerator) -> list[str | None]:
@@ -178,10 +195,17 @@ def speculations(base: Setup) -> list[Speculation | None]:
         found.append(base.speculation)
     if layer := heads.mtp(base.target):
         found.append(Speculation("mtp", 1, layer, FORMATS["none"], draft_dtype=layer.dtype))
+    found = [spec for spec in found if spec is None or runs(spec.method, base)]
     seen = {base.speculation.draft.name} if base.speculation and base.speculation.draft else set()
     for name in facts.models():
         model = catalogue.load(name)
-        if name in seen or model.vocab != base.target.vocab or model.parameters * 6 > base.target.parameters:
+        method = model.family if model.family in ("eagle", "eagle3", "medusa") else "draft_model"
+        if (
+            name in seen
+            or not runs(method, base)
+            or model.vocab != base.target.vocab
+            or model.parameters * 6 > base.target.parameters
+        ):
             continue
         if model.family in ("eagle", "eagle3", "medusa"):
             if (model.config.get("target_hidden_size") or model.hidden) == base.target.hidden:

@@ -138,7 +138,7 @@ def parse(argv: Sequence[str], engine_version: str | None = None) -> EngineArgs:
         start += 1
     _flags(args, words, start)
     if shell is not None:  # one element of the manifest holds them all
-        args.index = dict.fromkeys(args.index, next(i for i, word in enumerate(argv) if str(word) == shell))
+        args.index = dict.fromkeys(args.index, next((i for i, word in enumerate(argv) if str(word) == shell), 0))
     _typed(args)
     args.speculative = _speculative(args)
     return args
@@ -182,6 +182,8 @@ def _after_entrypoint(words: Sequence[str]) -> int:
     """How many words come before the engine's own arguments."""
     for position, word in enumerate(words):
         if word.rsplit("/", 1)[-1] == "vllm" and list(words[position + 1 : position + 2]) == ["serve"]:
+            return position + 2
+        if word == "vllm.entrypoints.cli.main" and list(words[position + 1 : position + 2]) == ["serve"]:
             return position + 2
         if re.search(r"vllm\.entrypoints\.(openai\.)?api_server$|vllm/entrypoints/openai/api_server\.py$", word):
             return position + 1

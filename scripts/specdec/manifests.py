@@ -11,6 +11,7 @@ from specdec import engine_args, facts
 from specdec.engine_args import EngineArgs
 from specdec.errors import SpecdecError
 from specdec.objects import Manifest, Path, dotted, keys, mapping, parse, sequence
+from specdec.shell import resolved
 
 __all__ = ["EngineWorkload", "Manifest", "dotted", "engines", "keys", "mapping", "parse", "sequence"]
 
@@ -94,6 +95,8 @@ POD_SPECS: dict[str, tuple[Path, ...]] = {
     ),
     "RayCluster": tuple(_ray(("spec",))),
     "RayService": tuple(_ray(("spec", "rayClusterConfig"))),
+    "JobSet": tuple(("spec", "replicatedJobs", index, "template", "spec", "template", "spec") for index in range(8)),
+    "PodTemplate": (("template", "spec"),),
     "ServingRuntime": (("spec",),),
     "ClusterServingRuntime": (("spec",),),
 }
@@ -151,7 +154,8 @@ def pod_containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str,
 
 
 def arguments(container: dict[str, Any]) -> list[str]:
-    """Command and arguments as the process sees them: $(NAME) of literal variables expanded, $$ undone."""
+    """Command and arguments as the process sees them: $(NAME) of literal variables expanded, $$ undone, and in the
+    script of a shell the variables that are known."""
     literals = environment(container)
 
     def expand(word: str) -> str:
@@ -163,7 +167,9 @@ def arguments(container: dict[str, Any]) -> list[str]:
         return re.sub(r"\$\$(?:\(\w+\))?|\$\(([\w.-]+)\)", put, word) if "$" in word else word
 
     words = [*sequence(container.get("command")), *sequence(container.get("args"))]
-    return [expand(_word(word)) for word in words]
+    argv = [expand(_word(word)) for word in words]
+    script = engine_args.shell_script(argv)
+    return argv if script is None else [resolved(word, literals) if word == script else word for word in argv]
 
 
 def _word(value: Any) -> str:

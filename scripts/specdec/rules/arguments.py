@@ -18,6 +18,7 @@ def not_yet_known(text: str) -> bool:
     return bool(re.search(r"\$[\w({]|\{\{", text))
 
 
+SHELL_VARIABLE = re.compile(r"(?<!\\)\$\{?([A-Za-z_]\w*)\}?")
 ARG_UTILS = "vllm/engine/arg_utils.py"
 # Switches for what newer engines do without being told.
 THE_ONLY_WAY_NOW = ("--use-v2-block-manager", "--disable-log-requests")
@@ -173,7 +174,7 @@ def unreadable_argument(engine: EngineWorkload) -> Iterator[Problem]:
     "variable-left-in-argument",
     Severity.error,
     reason="Kubernetes replaces $(NAME) in arguments by a variable of the same container. Where there is none it "
-    "leaves the text as it is, and the engine gets it.",
+    "leaves the text as it is, and the engine gets it. $NAME is a shell's, and not in single quotes.",
     fix="set the variable with env, or write $$(NAME) where the text is meant",
     source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
     bad="""
@@ -188,7 +189,10 @@ containers:
 )
 @each_engine
 def variable_left_in_argument(engine: EngineWorkload) -> Iterator[Problem]:
-    if engine.container.get("envFrom") or engine_args.shell_script(engine.argv) is not None:
+    if engine_args.shell_script(engine.argv) is not None:
+        yield from _kept_by_quotes(engine)
+        return
+    if engine.container.get("envFrom"):
         return
     for part in ("command", "args"):
         words = engine.container.get(part)
@@ -198,6 +202,21 @@ def variable_left_in_argument(engine: EngineWorkload) -> Iterator[Problem]:
                 if name not in engine.env:
                     path = (*engine.container_path, part, index)
                     yield Problem(engine.manifest, path, f"$({name}) is not a variable of the container")
+            for name in SHELL_VARIABLE.findall(text):
+                if name in engine.env:
+                    path = (*engine.container_path, part, index)
+                    message = f"${name} is text to the engine: without a shell only $({name}) is replaced"
+                    yield Problem(engine.manifest, path, message, f"$({name})")
+
+
+def _kept_by_quotes(engine: EngineWorkload) -> Iterator[Problem]:
+    """Variables whose values are known and that are still there: nothing but single quotes keeps them from a shell."""
+    for flag, value in engine.args.raw:
+        for name in SHELL_VARIABLE.findall(value or ""):
+            if engine.env.get(name) is not None:
+                message = f"${name} stands in single quotes, where the shell leaves it as it is"
+                fix = f"end the quotes before it: '...'\"${name}\"'...', or take the shell away and write $({name})"
+                yield Problem(engine.manifest, engine.path_of(flag), message, fix)
 
 
 @rule(

@@ -92,10 +92,23 @@ def plan(
     what = named(what or [])
     workloads = engines_of(what, values, set_values, engine_version)
     configs = beside(what) | configs_of(model_config)
-    planned = [
-        plan_input(w, configs=configs, accelerator_name=accelerator, cloud=cloud, engine_version=engine_version)
-        for w in workloads
-    ]
+    planned = []
+    for workload in workloads:
+        try:
+            planned.append(
+                plan_input(
+                    workload,
+                    configs=configs,
+                    accelerator_name=accelerator,
+                    cloud=cloud,
+                    engine_version=engine_version,
+                )
+            )
+        except SpecdecError as error:
+            # Of several engines it has to be said which.
+            if len(workloads) > 1:
+                error.message = f"{workload.name}: {error.message}"
+            raise
     found = start.found_by_rules(workloads, engine_version, configs)
     for p, workload in zip(planned, workloads, strict=True):
         start.refuse(p, workload, found)

@@ -53,7 +53,7 @@ def most_tokens(setup: Setup) -> int:
 def allowed(setup: Setup, k: int) -> bool:
     """Whether the engine takes that K: of prediction layers, up to their number or whole rounds of them."""
     spec = setup.speculation
-    layers = spec.draft.layers if spec and spec.draft and spec.draft.family == "mtp" else 1
+    layers = spec.draft.layers if spec and spec.draft and spec.method == "mtp" else 1
     return k <= layers or k % layers == 0
 
 

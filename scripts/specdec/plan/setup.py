@@ -12,7 +12,6 @@ from specdec.plan.models import Model
 from specdec.plan.weights import Format, chosen_format
 
 WITHOUT_WEIGHTS = {"ngram", "ngram_gpu", "suffix"}
-HEADS = {"eagle", "eagle3", "medusa", "mtp", "mlp_speculator", "dflash", "dspark"}
 # Bytes of one cached number with its share of scales: one of 32 bits for a head of 128 in the formats that scale each
 # token, one of 8 bits for 16 numbers in NVFP4; DeepSeek's own layout takes 656 bytes for a latent of 576.
 KV_BYTES: dict[str, float] = {

@@ -9,7 +9,7 @@ from specdec import facts
 from specdec.errors import SpecdecError, unknown
 from specdec.plan import catalogue, heads
 from specdec.plan.models import Model
-from specdec.plan.setup import HEADS, WITHOUT_WEIGHTS, Speculation
+from specdec.plan.setup import WITHOUT_WEIGHTS, Speculation
 from specdec.plan.weights import chosen_format
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def make_speculation(
             )
     elif method not in WITHOUT_WEIGHTS and not draft_name and usual_head and (draft := heads.usual(method, target)):
         warnings.append(("SD226", f"no head is named: one of the usual shape for {target.name}"))
+    elif not draft_name and not known.get(method, {}).get("needsModel", True) and (draft := heads.mtp(target)):
+        pass  # layers of the target's own checkpoint, as DSpark's of DeepSeek
     elif method not in WITHOUT_WEIGHTS:
         if not draft_name:
             raise SpecdecError(
@@ -106,7 +108,7 @@ def make_speculation(
     most = draft.layers if method == "medusa" and draft else None
     if most and k > most:
         raise bad_k(f"{k} speculative tokens from a head that proposes {most}", file, f"at most {most}")
-    if method in HEADS and draft and draft.family == "mtp" and draft.layers and k > draft.layers and k % draft.layers:
+    if method == "mtp" and draft and draft.layers and k > draft.layers and k % draft.layers:
         warnings.append(
             ("SD225", f"{k} speculative tokens from {draft.layers} prediction layers: the engine wants a multiple")
         )

@@ -107,3 +107,14 @@ def test_a_step_of_few_tokens_holds_few_sequences(run: Any, tmp_path: Path) -> N
     short = manifest(tmp_path, LLAMA, "--max-model-len=16", "--max-num-seqs=4")
     doc = json.loads(run("plan", short, "--input-len=8", "--output-len=8", "--format", "json")[1])
     assert doc["max_num_batched_tokens"] == 64
+
+
+def test_a_method_that_needs_no_model_takes_the_targets_own_layers(run: Any, tmp_path: Path) -> None:
+    spec = speculative(method="dspark", num_speculative_tokens=7)
+    words = ("--tensor-parallel-size=8", "--max-model-len=8192", spec)
+    file = manifest(tmp_path, "deepseek-ai/DeepSeek-V3", *words, gpus=8, version="0.33.0")
+    doc = json.loads(run("plan", file, "--accelerator", "b200", "--format", "json")[1])
+    assert doc["configured"]["num_speculative_tokens"] == 7
+    assert doc["ranks"][0]["draft_weights_gib"] > 1
+    code, _, err = run("plan", manifest(tmp_path, LLAMA, spec, version="0.33.0"), "--format", "json")
+    assert (code, json.loads(err)["error"]["code"]) == (2, "draft-missing")

@@ -147,3 +147,13 @@ def test_an_option_that_cannot_be_is_named(run: Any, options: tuple[str, ...]) -
     code, out, err = run("plan", "prod", *options)
     assert (code, out) == (2, "")
     assert "error" in err
+
+
+def test_of_several_engines_the_one_that_cannot_be_planned_is_named(run: Any, tmp_path: Path) -> None:
+    manifest(tmp_path, "Qwen/Qwen3-8B", NGRAM, name="good")
+    manifest(tmp_path, "Qwen/Qwen3-8B", speculative(method="warp", num_speculative_tokens=3), name="wrong")
+    code, _, err = run("plan", str(tmp_path), "--format", "json")
+    error = json.loads(err)["error"]
+    assert code == 2
+    assert error["message"].startswith("wrong: ")
+    assert error["file"].endswith("wrong.yaml")

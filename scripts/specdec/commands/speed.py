@@ -110,10 +110,10 @@ def predict(
     from specdec.plan import speed as model
     from specdec.plan.calibrate import acceptance_of, numbers, positive
     from specdec.plan.checks import pair_findings
+    from specdec.plan.gpus import accelerator as gpu_of
     from specdec.plan.setup import build
     from specdec.plan.speculation import canonical, make_speculation
     from specdec.plan.verdict import judge
-    from specdec.plan.workloads import accelerator as gpu_of
     from specdec.plan.workloads import check_load, check_parallelism
 
     version = facts.known_version(version)

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec import facts
-from specdec.errors import SpecdecError, unknown
+from specdec.errors import SpecdecError
 from specdec.plan import catalogue
+from specdec.plan.gpus import accelerator, refuse_slices
 from specdec.plan.models import Model
-from specdec.plan.setup import Accelerator, Setup, build
+from specdec.plan.setup import Setup, build
 from specdec.plan.speculation import speculation
 from specdec.plan.weights import GIB, chosen_format
 
@@ -22,17 +23,6 @@ if TYPE_CHECKING:
     from specdec.plan.speed import Load
 
 ASSUMED_ACCELERATOR = "h100-80gb"
-# Node labels and product names to types of accelerators.yaml.
-GPU_WORDS = {
-    "h100": "h100-80gb",
-    "h200": "h200-141gb",
-    "b200": "b200",
-    "a100": "a100-80gb",
-    "l40s": "l40s",
-    "a10g": "a10g",
-    "l4": "l4",
-    "rtx-pro-6000": "rtx-pro-6000",
-}
 # The KV cache of a CPU engine that is told nothing (VLLM_CPU_KVCACHE_SPACE), GiB.
 CPU_KV_GIB = 4
 
@@ -48,32 +38,6 @@ class Planned:
     cloud: str | None = None
     warnings: list[tuple[str, str]] = field(default_factory=list)
     refusals: list[tuple[str, str]] = field(default_factory=list)
-
-
-def accelerator_type(stated: str | None) -> str | None:
-    """The type of accelerators.yaml that a label, annotation or product name means. Raises SpecdecError for a MIG
-    slice."""
-    if stated is None:
-        return None
-    word = stated.lower()
-    if word in facts.accelerators():
-        return word
-    return next((key for part, key in GPU_WORDS.items() if part in word), None)
-
-
-def accelerator(name: str, cloud: str | None = None) -> Accelerator:
-    """Raises SpecdecError for a type that is unknown, or that this cloud does not have."""
-    rows = facts.accelerators()
-    key = accelerator_type(name)
-    if key is None:
-        raise unknown("accelerator", name, rows, path="accelerator.type")
-    if cloud and key != "cpu":
-        shapes = facts.machines().get(cloud, {})
-        if shapes and key not in {m["accelerator"] for m in shapes.values()}:
-            fix = "GKE's 24 GB class is the L4 (g2 machines): accelerator.type l4" if key == "a10g" else None
-            fix = fix or "it has " + ", ".join(sorted({m["accelerator"] for m in shapes.values()}))
-            raise SpecdecError(f"{cloud} has no {rows[key]['name']}", code="SD330", path="accelerator.type", fix=fix)
-    return Accelerator.of(key, rows[key])
 
 
 def plan_input(
@@ -111,6 +75,7 @@ def plan_input(
     if name is None:
         name = ASSUMED_ACCELERATOR
         warnings.append(("SD331", f"no GPU type is stated: planned for {ASSUMED_ACCELERATOR} (--accelerator TYPE)"))
+    refuse_slices(engine)
     gpu = accelerator(name, cloud or cloud_of(engine))
     kv_cache_bytes = args.kv_cache_memory_bytes
     if gpu.key == "cpu":

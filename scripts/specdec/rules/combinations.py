@@ -26,7 +26,7 @@ def slots(method: str, k: int) -> int:
 def batching(engine: EngineWorkload) -> list[tuple[int, int]]:
     """(sequences, tokens) of a step, as given or by default: one pair for every class of GPU that it may run on."""
     from specdec.plan.defaults import batching as defaults
-    from specdec.plan.workloads import accelerator_type
+    from specdec.plan.gpus import accelerator_type
 
     version, rows = facts.version_key(engine.engine_version or ""), facts.accelerators()
     known = accelerator_type(engine.accelerator)

@@ -31,6 +31,12 @@ def speculation(
     k = args.num_speculative_tokens
     if k is None:
         k = max((tokens for _, _, tokens in args.schedule), default=None)
+    for first, last, tokens in args.schedule:
+        if not (1 <= first <= last and 0 <= tokens <= MOST_TOKENS):
+            words = f"a schedule of {tokens} tokens for {first} to {last} requests"
+            raise bad_k(
+                words, engine.manifest.file, f"[first, last, tokens]: 1 <= first <= last, 0 to {MOST_TOKENS} tokens"
+            )
     stated = args.raw.get("num_speculative_tokens")
     if k is None and stated is not None:
         raise bad_k(f"num_speculative_tokens is {stated!r}, not a whole number", engine.manifest.file)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from specdec import facts
 from specdec.errors import SpecdecError
+from specdec.objects import mapping, sequence
 from specdec.plan import catalogue
 from specdec.plan.gpus import accelerator, refuse_slices
 from specdec.plan.models import Model
@@ -159,7 +160,7 @@ def multimodal(args: EngineArgs) -> bool:
 
 def memory_limit(engine: EngineWorkload) -> float:
     """GiB that the container may use; 0 where it states no limit."""
-    limits = (engine.container.get("resources") or {}).get("limits") or {}
+    limits = mapping(mapping(engine.container.get("resources")).get("limits"))
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]i?)?", str(limits.get("memory") or ""))
     if not match:
         return 0.0
@@ -171,13 +172,16 @@ def host_folders(engine: EngineWorkload) -> dict[str, Path]:
     """Models that the pod reads from a folder of this machine, by the path that they have in the container."""
     args = engine.args
     names = [args.model, args.speculative.model if args.speculative else None]
-    volumes = {v.get("name"): (v.get("hostPath") or {}).get("path") for v in engine.pod_spec.get("volumes") or []}
+    volumes = {
+        str(mapping(v).get("name")): mapping(mapping(v).get("hostPath")).get("path")
+        for v in sequence(engine.pod_spec.get("volumes"))
+    }
     found: dict[str, Path] = {}
-    for mount in engine.container.get("volumeMounts") or []:
-        host, inside = volumes.get(mount.get("name")), str(mount.get("mountPath") or "").rstrip("/")
+    for mount in map(mapping, sequence(engine.container.get("volumeMounts"))):
+        host, inside = volumes.get(str(mount.get("name"))), str(mount.get("mountPath") or "").rstrip("/")
         for name in names:
             if host and inside and name and name.startswith(inside + "/"):
-                folder = Path(host) / name.removeprefix(inside + "/")
+                folder = Path(str(host)) / name.removeprefix(inside + "/")
                 if (folder / "config.json").is_file():
                     found[name] = folder
     return found
@@ -185,7 +189,7 @@ def host_folders(engine: EngineWorkload) -> dict[str, Path]:
 
 def cloud_of(engine: EngineWorkload) -> str | None:
     """The cloud that the pod's node selector is written for, where it says."""
-    selector = engine.pod_spec.get("nodeSelector") or {}
+    selector = mapping(engine.pod_spec.get("nodeSelector"))
     return "gke" if any(str(key).startswith("cloud.google.com/") for key in selector) else None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from .engines import manifest, speculative
 
@@ -157,3 +158,68 @@ def test_of_several_engines_the_one_that_cannot_be_planned_is_named(run: Any, tm
     assert code == 2
     assert error["message"].startswith("wrong: ")
     assert error["file"].endswith("wrong.yaml")
+
+
+POSITIONS: dict[str, Any] = {"acceptance_by_position": [0.5]}
+
+
+@pytest.mark.parametrize(
+    "arm",
+    [
+        1,
+        None,
+        {"k": "x", "tpot_ms": 3} | POSITIONS,
+        {"k": -1, "tpot_ms": 3} | POSITIONS,
+        {"k": 1, "tpot_ms": "x"} | POSITIONS,
+        {"k": 1, "tpot_ms": -3} | POSITIONS,
+        {"k": 1, "tpot_ms": 3, "concurrency": "x"} | POSITIONS,
+        {"k": 1, "tpot_ms": 3, "concurrency": -4} | POSITIONS,
+        {"k": 1, "tpot_ms": 3, "acceptance_by_position": "abc"},
+        {"k": 1, "tpot_ms": 3, "acceptance_by_position": [None]},
+        {"k": 1, "tpot_ms": 3, "acceptance_by_position": {"0": 1}},
+    ],
+)
+def test_a_benchmark_that_measured_nothing_is_refused(run: Any, tmp_path: Path, arm: Any) -> None:
+    result = tmp_path / "bench.json"
+    result.write_text(json.dumps({"arms": [arm]}))
+    file = manifest(tmp_path, "Qwen/Qwen3-8B", NGRAM)
+    code, _, err = run("plan", file, "--benchmark", str(result), "--format", "json")
+    error = json.loads(err)["error"]
+    assert (code, error["code"], error["path"]) == (2, "bad-benchmark", "arms[0]")
+    assert error["fix"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("volumes",), 1),
+        (("volumes",), ["x"]),
+        (("nodeSelector",), 1),
+        (("containers", 0, "volumeMounts"), "x"),
+        (("containers", 0, "volumeMounts"), [None]),
+        (("containers", 0, "resources"), "x"),
+        (("containers", 0, "env"), {"a": 1}),
+    ],
+)
+def test_a_manifest_of_another_shape_is_planned_or_refused(
+    run: Any, tmp_path: Path, place: tuple[Any, ...], value: Any
+) -> None:
+    file = Path(manifest(tmp_path, "Qwen/Qwen3-8B", NGRAM))
+    document = yaml.safe_load(file.read_text())
+    holder = document["spec"]["template"]["spec"]
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    file.write_text(yaml.safe_dump(document))
+    code, out, err = run("plan", str(file), "--format", "json")
+    assert code in (0, 1, 2)
+    assert json.loads(out or err)
+
+
+@pytest.mark.parametrize("row", [[1, 2, -3], [0, 2, 3], [5, 1, 3], [1, 2, 1000]])
+def test_a_schedule_that_cannot_be_is_named(run: Any, tmp_path: Path, row: list[int]) -> None:
+    spec = speculative(method="ngram", num_speculative_tokens=3, num_speculative_tokens_per_batch_size=[row])
+    code, _, err = run("plan", manifest(tmp_path, "Qwen/Qwen3-8B", spec), "--format", "json")
+    error = json.loads(err)["error"]
+    assert (code, error["code"]) == (2, "SD222")
+    assert f"{row[2]} tokens for {row[0]} to {row[1]}" in error["message"]

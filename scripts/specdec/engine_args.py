@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass
@@ -131,17 +131,47 @@ def parse(argv: Sequence[str], engine_version: str | None = None) -> EngineArgs:
         except ValueError as error:
             args.errors.append(f"the shell script cannot be read: {error}")
             return args
+    joined = _parted(args, words, 0)
     start = _after_entrypoint(words)
     if start < len(words) and not words[start].startswith("-"):
+        joined = joined or _parted(args, words, start)
+        start = max(start, _after_entrypoint(words))
         args.model = words[start]
         args.index["model"] = start
         start += 1
     _flags(args, words, start)
     if shell is not None:  # one element of the manifest holds them all
         args.index = dict.fromkeys(args.index, next((i for i, word in enumerate(argv) if str(word) == shell), 0))
+    elif joined is not None:
+        args.index = {flag: joined.element(position) for flag, position in args.index.items()}
     _typed(args)
     args.speculative = _speculative(args)
     return args
+
+
+class _Joined(NamedTuple):
+    """One element that holds several words: where it stands, and how many words it holds."""
+
+    place: int
+    words: int
+
+    def element(self, position: int) -> int:
+        """The element that the word at that position came from."""
+        return position if position < self.place else max(position - self.words + 1, self.place)
+
+
+def _parted(args: EngineArgs, words: list[str], place: int) -> _Joined | None:
+    """Part an element that holds a whole command line, and say that it does: what starts the container does not."""
+    word = words[place] if place < len(words) else ""
+    if not re.search(r"\S\s+(-{1,2}[A-Za-z]|serve\b)", word) or word.startswith("-"):
+        return None
+    try:
+        parts = shlex.split(word)
+    except ValueError:
+        parts = word.split()
+    args.errors.append(f"{word[:40]!r}... is one element with {len(parts)} words in it")
+    words[place : place + 1] = parts
+    return _Joined(place, len(parts))
 
 
 def shell_script(words: Sequence[str]) -> str | None:

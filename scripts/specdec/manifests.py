@@ -195,7 +195,8 @@ def is_engine(container: dict[str, Any], argv: list[str]) -> bool:
             return bool(engine_args.plain_command(script))
         except ValueError:
             return "vllm serve" in script or "vllm.entrypoints" in script
-    if engine_args.is_engine_command(argv):
+    # A whole command line in one element starts nothing, which is for a rule to say.
+    if engine_args.is_engine_command(argv) or (argv and engine_args.is_engine_command(argv[0].split())):
         return True
     if container.get("command"):
         return False

@@ -119,6 +119,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
             "output_len": wishes.load.output_len,
             "prefix_hits": wishes.prefix_hits,
             "concurrency": at,
+            "concurrency_asked": wishes.concurrency,
         },
         "requests_at_once": most,
         "speed": [speed_row(p, method) for p in point_rows],

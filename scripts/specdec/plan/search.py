@@ -54,12 +54,14 @@ class Found:
 
 
 def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
-    """Ranked by dollars a million output tokens. Acceptance that was measured counts for the method that it was
-    measured on."""
-    base = planned.setup
+    """Ranked by dollars a million output tokens, on the engine's own cloud where it says which and no other is asked.
+
+    Acceptance that was measured counts for the method that it was measured on.
+    """
+    base, cloud = planned.setup, wishes.cloud or planned.cloud
     found: list[Candidate] = []
     tried = 0
-    for setup in setups(base, wishes.cloud):
+    for setup in setups(base, cloud):
         plan = memory.plan(setup)
         if not fits(plan, setup) or any(code in FATAL for code, _ in pair_findings(setup)):
             tried += 1
@@ -68,7 +70,7 @@ def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
             price = cost.price(
                 setup.accelerator.key,
                 setup.tp,
-                cloud=wishes.cloud,
+                cloud=cloud,
                 machine=wishes.machine,
                 region=wishes.region,
                 provisioning=wishes.provisioning,

@@ -110,8 +110,12 @@ def print_speed(out: Console, doc: dict[str, Any]) -> None:
     if doc["acceptance"]:
         tokens = doc["num_speculative_tokens"]
         best = f"K={tokens['static']}" if tokens["static"] else "no speculation"
+        load = doc["load"]
+        waiting = f" (of {load['concurrency_asked']}, the others wait)" * (
+            load["concurrency"] < load["concurrency_asked"]
+        )
         out.print(
-            f"best at {doc['load']['concurrency']} requests: {best}; {doc['acceptance']['mean_length']:.2f} tokens a"
+            f"best at {load['concurrency']} requests{waiting}: {best}; {doc['acceptance']['mean_length']:.2f} tokens a"
             f" step, acceptance {doc['acceptance']['source']}{continued(doc)}",
             markup=False,
         )

@@ -369,3 +369,13 @@ def test_the_page_of_an_engine_for_few_requests(run: Any, tmp_path: Path, sequen
     assert code == 0
     assert "Dollars for a million output tokens" in text
     assert "nan" not in text
+
+
+def test_the_search_stays_on_the_cloud_of_the_environment(run: Any) -> None:
+    code, out, _ = run("plan", "dev", "--search", "--target-tpot", "60", "--format", "json")
+    from specdec import facts
+
+    machines = {c["machine"] for c in json.loads(out)["candidates"]}
+    assert code == 0
+    assert machines
+    assert machines <= set(facts.machines()["gke"])

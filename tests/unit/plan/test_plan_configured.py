@@ -118,3 +118,9 @@ def test_a_method_that_needs_no_model_takes_the_targets_own_layers(run: Any, tmp
     assert doc["ranks"][0]["draft_weights_gib"] > 1
     code, _, err = run("plan", manifest(tmp_path, LLAMA, spec, version="0.33.0"), "--format", "json")
     assert (code, json.loads(err)["error"]["code"]) == (2, "draft-missing")
+
+
+def test_more_requests_than_run_at_once_are_said_to_wait(run: Any, tmp_path: Path) -> None:
+    file = manifest(tmp_path, LLAMA, eagle(num_speculative_tokens=3), "--max-num-seqs=64")
+    assert "best at 64 requests (of 5000, the others wait): K=" in run("plan", file, "--concurrency", "5000")[1]
+    assert "best at 40 requests: K=" in run("plan", file, "--concurrency", "40")[1]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from specdec import engine_args, facts
+from specdec.containers import ConfigMaps, arguments, config_maps, environment
 from specdec.engine_args import EngineArgs
 from specdec.errors import SpecdecError
 from specdec.objects import Manifest, Path, dotted, keys, mapping, parse, sequence
-from specdec.shell import resolved
 
 __all__ = ["EngineWorkload", "Manifest", "dotted", "engines", "keys", "mapping", "parse", "sequence"]
 
@@ -28,7 +28,8 @@ class EngineWorkload:
                     tag of any image with vLLM in its name; None when none of them says
     stated_version  what our annotation or label says, whatever the image is
     runner          "v0", "v1" or "v2"
-    env             literal values; None where the value comes from elsewhere (Secret, field)
+    env             values that stand in the manifests, of a ConfigMap among them too; None where the value comes from
+                    elsewhere (Secret, field)
     gpus            what the container asks for, of any vendor
     accelerator     our annotation, else the node selector's value
     """
@@ -124,16 +125,18 @@ def pod_metadata(manifest: Manifest, path: Path) -> dict[str, Any]:
 
 def engines(manifests: Sequence[Manifest], engine_version: str | None = None) -> list[EngineWorkload]:
     """The vLLM engines among the workloads, in order. `engine_version` wins over what the manifests say."""
-    return [engine for manifest in manifests for engine in _engines(manifest, engine_version)]
+    maps = config_maps(manifests)
+    return [engine for manifest in manifests for engine in _engines(manifest, engine_version, maps)]
 
 
-def _engines(manifest: Manifest, engine_version: str | None) -> Iterator[EngineWorkload]:
+def _engines(manifest: Manifest, engine_version: str | None, maps: ConfigMaps) -> Iterator[EngineWorkload]:
     for path, spec in pod_specs(manifest):
         for container, container_path in _containers(spec, path):
-            argv = arguments(container)
+            env = environment(container, maps.get(manifest.namespace, {}))
+            argv = arguments(container, env)
             # Without an image it is a patch of a container that stands elsewhere: what it does not say, that one may.
             if (container.get("image") or manifest.kind in IMAGE_ELSEWHERE) and is_engine(container, argv):
-                yield _workload(manifest, spec, path, container, container_path, argv, engine_version)
+                yield _workload(manifest, spec, path, container, container_path, argv, env, engine_version)
 
 
 def _containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str, Any], Path]]:
@@ -151,40 +154,6 @@ def pod_containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str,
         for index, container in enumerate(sequence(spec.get(kind))):
             if isinstance(container, dict):
                 yield container, (*path, kind, index)
-
-
-def arguments(container: dict[str, Any]) -> list[str]:
-    """Command and arguments as the process sees them: $(NAME) of literal variables expanded, $$ undone, and in the
-    script of a shell the variables that are known."""
-    literals = environment(container)
-
-    def expand(word: str) -> str:
-        def put(match: re.Match[str]) -> str:
-            if match.group(0).startswith("$$"):
-                return match.group(0)[1:]
-            return literals.get(match.group(1)) or match.group(0)
-
-        return re.sub(r"\$\$(?:\(\w+\))?|\$\(([\w.-]+)\)", put, word) if "$" in word else word
-
-    words = [*sequence(container.get("command")), *sequence(container.get("args"))]
-    argv = [expand(_word(word)) for word in words]
-    script = engine_args.shell_script(argv)
-    return argv if script is None else [resolved(word, literals) if word == script else word for word in argv]
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def environment(container: dict[str, Any]) -> dict[str, str | None]:
-    variables: dict[str, str | None] = {}
-    for variable in sequence(container.get("env")):
-        if isinstance(variable, dict) and variable.get("name") is not None:
-            value = variable.get("value")
-            variables[str(variable["name"])] = None if value is None else _word(value)
-    return variables
 
 
 def is_engine(container: dict[str, Any], argv: list[str]) -> bool:
@@ -213,6 +182,7 @@ def _workload(
     container: dict[str, Any],
     container_path: Path,
     argv: list[str],
+    env: dict[str, str | None],
     engine_version: str | None,
 ) -> EngineWorkload:
     metadata = pod_metadata(manifest, path)
@@ -225,7 +195,7 @@ def _workload(
     # Labels of another version's rendering tell nothing of the runner that this one takes.
     current = stated is None or version is None or same_version(stated, version)
     told_runner = told.get(ANNOTATION + "runner") if current else None
-    env, args, accelerator = environment(container), engine_args.parse(argv, version), _accelerator(spec, told)
+    args, accelerator = engine_args.parse(argv, version), _accelerator(spec, told)
     method = args.speculative.method if args.speculative else None
     cpu = accelerator == "cpu" or "cpu" in image
     return EngineWorkload(

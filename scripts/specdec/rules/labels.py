@@ -57,7 +57,9 @@ def label_and_image_of_two_versions(engine: EngineWorkload) -> Iterator[Problem]
         message = (
             f"the image's tag is {image_tag(engine.image)}, and the label vllm-speculative/engine-version says {stated}"
         )
-        fix = f"render again with engine.version {tagged}, or the image's tag v{stated}"
+        again = f"render again with engine.version {tagged}, or "
+        known = facts.in_range(facts.engines()["versions"], tagged)
+        fix = f"{again if known else ''}the image's tag v{stated}"
         yield Problem(engine.manifest, (*engine.container_path, "image"), message, fix)
 
 

@@ -109,3 +109,41 @@ def test_bash_sees_the_same_words(value: str, use: str) -> None:
     done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, check=True)
     theirs = done.stdout.decode().split("\0")[:-1]
     assert shlex.split(resolved(script, {"V": value}))[2:] == theirs
+
+
+MAP = yaml.safe_dump(
+    {"kind": "ConfigMap", "metadata": {"name": "engine"}, "data": {"MODEL": "a/b", "SPEC": CONFIG, "K": 1}}
+)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"envFrom": [{"configMapRef": {"name": "engine"}}], "args": ["$(MODEL)", "--speculative-config=$(SPEC)"]},
+        {
+            "envFrom": [{"configMapRef": {"name": "engine"}, "prefix": "E_"}],
+            "command": ["sh", "-c", 'exec vllm serve $E_MODEL --speculative-config "$E_SPEC"'],
+        },
+        {
+            "env": [
+                {"name": "M", "valueFrom": {"configMapKeyRef": {"name": "engine", "key": "MODEL"}}},
+                {"name": "S", "valueFrom": {"configMapKeyRef": {"name": "engine", "key": "SPEC"}}},
+            ],
+            "args": ["--model", "$(M)", "--speculative-config", "$(S)"],
+        },
+    ],
+)
+def test_variables_of_a_config_map_that_is_handed_in_too(container: dict[str, Any]) -> None:
+    given = {"env": container.pop("env", [])}
+    text = manifest(**container)
+    document = yaml.safe_load(text)
+    document["spec"]["containers"][0] |= given
+    alone = yaml.safe_dump(document)
+    assert speculation(f"{MAP}---\n{alone}") == ("a/b", json.loads(CONFIG))
+    elsewhere = MAP.replace("name: engine", "name: engine\n  namespace: another")
+    assert speculation(f"{elsewhere}---\n{alone}")[0] != "a/b"
+
+
+def test_a_variable_of_its_own_wins_over_a_config_map() -> None:
+    text = manifest(env={"MODEL": "c/d"}, envFrom=[{"configMapRef": {"name": "engine"}}], args=["$(MODEL)"])
+    assert speculation(f"{MAP}---\n{text}")[0] == "c/d"

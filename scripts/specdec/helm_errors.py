@@ -117,7 +117,8 @@ def _problems(text: str) -> Iterator[tuple[str, str, str | None]]:
         unknown = _UNKNOWN_KEYS.search(what)
         if not unknown:
             fix = _told(keys, "description") if "does not match pattern" in what else None
-            yield ".".join(keys), plainly(what, keys), fix and fix[0].lower() + fix[1:]
+            path = re.sub(r"[.](\d+)(?=[.]|$)", r"[\1]", ".".join(keys))
+            yield path, plainly(what, keys), fix and fix[0].lower() + fix[1:]
             continue
         for name in re.findall(r"[^\s',]+", unknown.group("names")):
             known = known_keys(keys)

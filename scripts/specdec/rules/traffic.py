@@ -257,10 +257,14 @@ def service_without_replicas(world: World) -> Iterator[Problem]:
     }
     # KEDA's own default.
     scaled |= {("Deployment", name) for kind, name in scaled if kind is None}
+    parked: dict[int, tuple[Manifest, list[str]]] = {}
     for service in world.of_kind("Service"):
         workloads = [manifest for manifest, _ in selected(world, service)] if service.get("spec.selector") else []
         replicas = [(manifest, manifest.get("spec.replicas")) for manifest in workloads]
         if workloads and all(count == 0 and (m.kind, m.name) not in scaled for m, count in replicas):
             for manifest, _ in replicas:
-                message = f"0 replicas, and Service/{service.name} has nothing else to send to"
-                yield Problem(manifest, ("spec", "replicas"), message)
+                parked.setdefault(id(manifest), (manifest, []))[1].append(f"Service/{service.name}")
+    for manifest, services in parked.values():
+        verb = "has" if len(services) == 1 else "have"
+        message = f"0 replicas, and {' and '.join(services)} {verb} nothing else to send to"
+        yield Problem(manifest, ("spec", "replicas"), message)

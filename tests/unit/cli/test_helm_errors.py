@@ -146,6 +146,12 @@ class TestWordsForWhatASchemaRefuses:
     def test_words(self, line: str, message: str) -> None:
         assert plainly(line) == message
 
+    def test_an_element_of_a_list_is_found_where_it_was_given(self, tmp_path: Path) -> None:
+        file = tmp_path / "a.yaml"
+        file.write_text("engine:\n  steps:\n    - {tokens: 1}\n    - {tokens: 500}\n", encoding="utf-8")
+        error = explain(HEADER + "- at '/engine/steps/1/tokens': maximum: got 500, want 128\n", [file])
+        assert (error.file, error.path) == (f"{file}:4", "engine.steps[1].tokens")
+
     @pytest.mark.parametrize(
         ("written", "line", "message"),
         [

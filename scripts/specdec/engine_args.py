@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass
@@ -131,17 +131,47 @@ def parse(argv: Sequence[str], engine_version: str | None = None) -> EngineArgs:
         except ValueError as error:
             args.errors.append(f"the shell script cannot be read: {error}")
             return args
+    joined = _parted(args, words, 0)
     start = _after_entrypoint(words)
     if start < len(words) and not words[start].startswith("-"):
+        joined = joined or _parted(args, words, start)
+        start = max(start, _after_entrypoint(words))
         args.model = words[start]
         args.index["model"] = start
         start += 1
     _flags(args, words, start)
     if shell is not None:  # one element of the manifest holds them all
-        args.index = dict.fromkeys(args.index, next(i for i, word in enumerate(argv) if str(word) == shell))
+        args.index = dict.fromkeys(args.index, next((i for i, word in enumerate(argv) if str(word) == shell), 0))
+    elif joined is not None:
+        args.index = {flag: joined.element(position) for flag, position in args.index.items()}
     _typed(args)
     args.speculative = _speculative(args)
     return args
+
+
+class _Joined(NamedTuple):
+    """One element that holds several words: where it stands, and how many words it holds."""
+
+    place: int
+    words: int
+
+    def element(self, position: int) -> int:
+        """The element that the word at that position came from."""
+        return position if position < self.place else max(position - self.words + 1, self.place)
+
+
+def _parted(args: EngineArgs, words: list[str], place: int) -> _Joined | None:
+    """Part an element that holds a whole command line, and say that it does: what starts the container does not."""
+    word = words[place] if place < len(words) else ""
+    if not re.search(r"\S\s+(-{1,2}[A-Za-z]|serve\b)", word) or word.startswith("-"):
+        return None
+    try:
+        parts = shlex.split(word)
+    except ValueError:
+        parts = word.split()
+    args.errors.append(f"{word[:40]!r}... is one element with {len(parts)} words in it")
+    words[place : place + 1] = parts
+    return _Joined(place, len(parts))
 
 
 def shell_script(words: Sequence[str]) -> str | None:
@@ -182,6 +212,8 @@ def _after_entrypoint(words: Sequence[str]) -> int:
     """How many words come before the engine's own arguments."""
     for position, word in enumerate(words):
         if word.rsplit("/", 1)[-1] == "vllm" and list(words[position + 1 : position + 2]) == ["serve"]:
+            return position + 2
+        if word == "vllm.entrypoints.cli.main" and list(words[position + 1 : position + 2]) == ["serve"]:
             return position + 2
         if re.search(r"vllm\.entrypoints\.(openai\.)?api_server$|vllm/entrypoints/openai/api_server\.py$", word):
             return position + 1
@@ -256,8 +288,8 @@ def _typed(args: EngineArgs) -> None:
     args.quantization = args.value("--quantization")
     args.kv_cache_dtype = args.value("--kv-cache-dtype")
     args.max_model_len = read("--max-model-len", length)
-    args.max_num_seqs = read("--max-num-seqs", length)
-    args.max_num_batched_tokens = read("--max-num-batched-tokens", length)
+    args.max_num_seqs = read("--max-num-seqs", count)
+    args.max_num_batched_tokens = read("--max-num-batched-tokens", count)
     args.gpu_memory_utilization = read("--gpu-memory-utilization", float)
     args.kv_cache_memory_bytes = read("--kv-cache-memory-bytes", length) or read("--kv-cache-memory", length)
     args.shutdown_timeout = read("--shutdown-timeout", int)
@@ -287,6 +319,12 @@ def length(text: str) -> int | None:
     if match := re.fullmatch(r"(\d+)([KMGT])", text, re.ASCII):
         return int(match.group(1)) * _UNITS[match.group(2)]
     return int(text)
+
+
+def count(text: str) -> int:
+    """A readable integer that has no "auto": -1 is a number here. Raises ValueError on anything else."""
+    found = length(text)
+    return int(text) if found is None else found
 
 
 def _speculative(args: EngineArgs) -> SpeculativeArgs | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from specdec.errors import SpecdecError, unknown
 
 DEFAULT_RELEASE = "speculative"
 DEFAULT_NAMESPACE = "ai-inference"
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+# Helm keeps ten characters of a label for what it adds: https://helm.sh/docs/chart_template_guide/builtin_objects/
+LONGEST_LABEL, LONGEST_RELEASE = 63, 53
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class Environment:
             name=name,
             directory=root / name,
             values=[values],
-            release=release or os.environ.get("RELEASE") or DEFAULT_RELEASE,
-            namespace=namespace or os.environ.get("NAMESPACE") or DEFAULT_NAMESPACE,
+            release=_named("release", release, DEFAULT_RELEASE, LONGEST_RELEASE),
+            namespace=_named("namespace", namespace, DEFAULT_NAMESPACE, LONGEST_LABEL),
             kubecontext=kubecontext or os.environ.get("KUBECONTEXT") or None,
         )
 
@@ -61,10 +65,27 @@ class Environment:
             name=values[-1].stem if values else "defaults",
             directory=values[-1].parent if values else Path(),
             values=list(values),
-            release=release or os.environ.get("RELEASE") or DEFAULT_RELEASE,
-            namespace=namespace or os.environ.get("NAMESPACE") or DEFAULT_NAMESPACE,
+            release=_named("release", release, DEFAULT_RELEASE, LONGEST_RELEASE),
+            namespace=_named("namespace", namespace, DEFAULT_NAMESPACE, LONGEST_LABEL),
             kubecontext=os.environ.get("KUBECONTEXT") or None,
         )
+
+
+def _named(what: str, given: str | None, default: str, longest: int) -> str:
+    """The option, else the variable of the same name, else the default. Raises SpecdecError where Kubernetes would
+    refuse the name: an RFC 1123 label, https://kubernetes.io/docs/concepts/overview/working-with-objects/names/."""
+    variable = os.environ.get(what.upper())
+    name = given if given is not None else variable or default
+    if LABEL.fullmatch(name) and len(name) <= longest:
+        return name
+    meant = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:longest].strip("-")
+    rule = f"letters a to z, digits and hyphens, with a letter or digit at both ends, {longest} characters at most"
+    raise SpecdecError(
+        f"{name!r} is no name of a {what}: {rule}",
+        code=f"bad-{what}",
+        path=f"--{what}" if given is not None else what.upper(),
+        fix=f"for example {meant}" if meant else f"for example {default}",
+    )
 
 
 def environments_dir() -> Path:

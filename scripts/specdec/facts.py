@@ -111,6 +111,47 @@ def version_key(version: str) -> Version:
     return tuple(int(number or 0) for number in match.groups())
 
 
+def known_versions() -> str:
+    """The engine versions that the tables answer for, in words: "0.6.3 to before 0.34.0"."""
+    return "; ".join(f"{row['from']} to before {row['before']}" for row in engines()["versions"])
+
+
+def is_newer(version: str) -> bool:
+    """Whether it is above every version that the tables answer for. Raises SpecdecError for what is no version."""
+    return version_key(version) >= max(version_key(row["before"]) for row in engines()["versions"])
+
+
+def nearest_version(version: str) -> str:
+    """The known version to take in place of one that the tables do not answer for: the newest, or the oldest."""
+    if not is_newer(version):
+        return str(engines()["versions"][0]["from"])
+    firsts = [row["from"] for argument in engines()["arguments"] for row in argument["rows"]]
+    for part in ("flags", "fields", "methods"):
+        firsts += [bounds[0] if isinstance(bounds, list) else bounds for bounds in surfaces()[part].values()]
+    return str(max(firsts, key=version_key))
+
+
+def known_version(version: str, path: str = "--engine-version") -> str:
+    """A version that a person gave, without a v before it. `path`: the option or key it was given with.
+
+    Raises SpecdecError (unknown-version) with the known ones and the nearest where the tables answer for no such.
+    """
+    plain = version.strip().removeprefix("v")
+    try:
+        version_key(plain)
+    except SpecdecError as error:
+        error.path = path
+        raise
+    if not in_range(engines()["versions"], plain):
+        raise SpecdecError(
+            f"vLLM {plain} is not known",
+            code="unknown-version",
+            path=path,
+            fix=f"known: {known_versions()}; the nearest is {nearest_version(plain)}",
+        )
+    return plain
+
+
 def version_text(key: Version) -> str:
     """The version that such numbers stand for: (0, 10, 1, 1) is 0.10.1.1."""
     return ".".join(str(number) for number in (key if key[3] else key[:3]))

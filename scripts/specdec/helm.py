@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec import facts
+from specdec.duplicates import refuse
 from specdec.environments import DEFAULT_NAMESPACE, DEFAULT_RELEASE, Environment
 from specdec.errors import SpecdecError
 from specdec.helm_errors import explain
@@ -180,6 +181,7 @@ def version() -> str:
 
 
 def _values(files: Sequence[Path], set_values: Sequence[str]) -> list[str]:
+    refuse(files)
     arguments: list[str] = []
     for file in files:
         arguments += ["--values", str(file)]

@@ -30,6 +30,11 @@ def explain(stderr: str, values: Sequence[Path] = (), set_values: Sequence[str] 
     error = _meaning(stderr)
     if error.path and error.file is None and error.code.startswith("SD"):
         error.file, given = given_at(error.path, values, set_values)
+        if error.code == "SD100" and isinstance(given, str | int | float) and not isinstance(given, bool):
+            # Helm writes large numbers as 1e+20, and calls what --set cannot read as a number a string.
+            number = error.file == "--set" and re.fullmatch(r"[-+\d.eE]+", str(given))
+            shown = f"the text {given!r}" if isinstance(given, str) and not number else str(given)
+            error.message = re.sub(r"^is (\S*\d\S*|a text)(?=, and has)", lambda _: f"is {shown}", error.message)
         choices = re.findall(r"'([^']*)'", error.message) if "must be one of" in error.message else []
         guess = nearest(str(given), choices) if given is not None else None
         error.fix = error.fix or (f"did you mean {guess}?" if guess else None)
@@ -111,7 +116,9 @@ def _problems(text: str) -> Iterator[tuple[str, str, str | None]]:
             continue  # the lines below it say what failed
         unknown = _UNKNOWN_KEYS.search(what)
         if not unknown:
-            yield ".".join(keys), what[0].lower() + what[1:], None
+            fix = _told(keys, "description") if "does not match pattern" in what else None
+            path = re.sub(r"[.](\d+)(?=[.]|$)", r"[\1]", ".".join(keys))
+            yield path, plainly(what, keys), fix and fix[0].lower() + fix[1:]
             continue
         for name in re.findall(r"[^\s',]+", unknown.group("names")):
             known = known_keys(keys)
@@ -120,17 +127,67 @@ def _problems(text: str) -> Iterator[tuple[str, str, str | None]]:
             yield ".".join([*keys, name]), f"there is no value {name!r} here", fix if known else None
 
 
+_KINDS = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "null": "null",
+    "object": "a mapping",
+    "array": "a list",
+    "boolean": "true or false",
+}
+_BOUND = re.compile(r"(exclusiveM|m)(?P<end>inimum|aximum): got (?P<got>\S+), want (?P<want>\S+)")
+_KIND = re.compile(r"got (?P<got>\w+), want (?P<want>[\w, ]+)")
+_OLD_KIND = re.compile(r"Invalid type. Expected: (?P<want>[\w/,]+), given: (?P<got>\w+)")
+_OLD_BOUND = re.compile(r"Must be (?P<how>(?:greater|less) than(?: or equal to)?) (?P<want>\S+)")
+
+
+def plainly(what: str, keys: Sequence[str] = ()) -> str:
+    """What a schema's library says of a value, in words: of Helm 4 and 3.18 on, and of Helm before."""
+    if match := _BOUND.fullmatch(what):
+        least, exact = match.group("end") == "inimum", match.group(1) == "m"
+        # Helm writes a large bound as 2.147×10⁰⁹.
+        want = _told(keys, match.group(1) + match.group("end")) or match.group("want")
+        bound = f"{want} or {'more' if least else 'less'}" if exact else f"{'more' if least else 'less'} than {want}"
+        return f"is {match.group('got')}, and has to be {bound}"
+    if match := _OLD_BOUND.fullmatch(what):
+        return f"has to be {match.group('how')} {match.group('want')}"
+    if match := _KIND.fullmatch(what) or _OLD_KIND.fullmatch(what):
+        kinds = [_KINDS.get(kind, kind) for kind in re.split(r", | or |[/,]", match.group("want"))]
+        # Helm lists null first, which is the rarest of what is meant.
+        kinds = [kind for kind in kinds if kind != "null"] + [kind for kind in kinds if kind == "null"]
+        got = _KINDS.get(match.group("got"), match.group("got"))
+        return f"is {got}, and has to be {' or '.join(kinds)}"
+    if match := re.fullmatch(r"(.+) does not match pattern '?.+'?", what):
+        return f"{match.group(1)} is not of the form that it has to have"
+    return what[0].lower() + what[1:]
+
+
+def _told(keys: Sequence[str], what: str) -> str | None:
+    """What the chart's schema says of the value: its description, or a bound."""
+    root = _schema_root()
+    places = [root]
+    for key in keys:
+        places = [child for place in places for child in _children(root, place, key)]
+    return next((str(part[what]) for place in places for part in _parts(root, place) if part.get(what)), None)
+
+
 def known_keys(path: Sequence[str]) -> list[str]:
     """The keys that the chart's schema knows under `path`; none when it has no schema or does not know the path."""
-    file = facts.chart_dir() / "values.schema.json"
-    try:
-        root = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
+    root = _schema_root()
     places = [root]
     for key in path:
         places = [child for place in places for child in _children(root, place, key)]
     return sorted({name for place in places for part in _parts(root, place) for name in part.get("properties", {})})
+
+
+def _schema_root() -> dict[str, Any]:
+    """The chart's schema, empty when it has none."""
+    try:
+        root = json.loads((facts.chart_dir() / "values.schema.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return root if isinstance(root, dict) else {}
 
 
 def _parts(root: dict[str, Any], schema: Any, depth: int = 0) -> Iterator[dict[str, Any]]:

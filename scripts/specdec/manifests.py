@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from specdec import engine_args, facts
+from specdec.containers import ConfigMaps, arguments, config_maps, environment
 from specdec.engine_args import EngineArgs
+from specdec.errors import SpecdecError
 from specdec.objects import Manifest, Path, dotted, keys, mapping, parse, sequence
 
 __all__ = ["EngineWorkload", "Manifest", "dotted", "engines", "keys", "mapping", "parse", "sequence"]
@@ -22,9 +24,12 @@ class EngineWorkload:
     """One vLLM engine container in one workload.
 
     path            where its pod's spec stands in the manifest; `container_path` where the container does
-    engine_version  from our annotation or label, else the tag of an image called vLLM; None when neither says
+    engine_version  from the tag of vLLM's own image, which is what runs; else from our annotation or label, else the
+                    tag of any image with vLLM in its name; None when none of them says
+    stated_version  what our annotation or label says, whatever the image is
     runner          "v0", "v1" or "v2"
-    env             literal values; None where the value comes from elsewhere (Secret, field)
+    env             values that stand in the manifests, of a ConfigMap among them too; None where the value comes from
+                    elsewhere (Secret, field)
     gpus            what the container asks for, of any vendor
     accelerator     our annotation, else the node selector's value
     """
@@ -38,6 +43,7 @@ class EngineWorkload:
     name: str
     image: str
     engine_version: str | None
+    stated_version: str | None
     runner: str
     args: EngineArgs
     argv: list[str]
@@ -90,6 +96,8 @@ POD_SPECS: dict[str, tuple[Path, ...]] = {
     ),
     "RayCluster": tuple(_ray(("spec",))),
     "RayService": tuple(_ray(("spec", "rayClusterConfig"))),
+    "JobSet": tuple(("spec", "replicatedJobs", index, "template", "spec", "template", "spec") for index in range(8)),
+    "PodTemplate": (("template", "spec"),),
     "ServingRuntime": (("spec",),),
     "ClusterServingRuntime": (("spec",),),
 }
@@ -117,16 +125,18 @@ def pod_metadata(manifest: Manifest, path: Path) -> dict[str, Any]:
 
 def engines(manifests: Sequence[Manifest], engine_version: str | None = None) -> list[EngineWorkload]:
     """The vLLM engines among the workloads, in order. `engine_version` wins over what the manifests say."""
-    return [engine for manifest in manifests for engine in _engines(manifest, engine_version)]
+    maps = config_maps(manifests)
+    return [engine for manifest in manifests for engine in _engines(manifest, engine_version, maps)]
 
 
-def _engines(manifest: Manifest, engine_version: str | None) -> Iterator[EngineWorkload]:
+def _engines(manifest: Manifest, engine_version: str | None, maps: ConfigMaps) -> Iterator[EngineWorkload]:
     for path, spec in pod_specs(manifest):
         for container, container_path in _containers(spec, path):
-            argv = arguments(container)
+            env = environment(container, maps.get(manifest.namespace, {}))
+            argv = arguments(container, env)
             # Without an image it is a patch of a container that stands elsewhere: what it does not say, that one may.
             if (container.get("image") or manifest.kind in IMAGE_ELSEWHERE) and is_engine(container, argv):
-                yield _workload(manifest, spec, path, container, container_path, argv, engine_version)
+                yield _workload(manifest, spec, path, container, container_path, argv, env, engine_version)
 
 
 def _containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str, Any], Path]]:
@@ -138,35 +148,12 @@ def _containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str, An
         yield spec["model"], (*path, "model")
 
 
-def arguments(container: dict[str, Any]) -> list[str]:
-    """Command and arguments as the process sees them: $(NAME) of literal variables expanded, $$ undone."""
-    literals = environment(container)
-
-    def expand(word: str) -> str:
-        def put(match: re.Match[str]) -> str:
-            if match.group(0).startswith("$$"):
-                return match.group(0)[1:]
-            return literals.get(match.group(1)) or match.group(0)
-
-        return re.sub(r"\$\$(?:\(\w+\))?|\$\(([\w.-]+)\)", put, word) if "$" in word else word
-
-    words = [*sequence(container.get("command")), *sequence(container.get("args"))]
-    return [expand(_word(word)) for word in words]
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def environment(container: dict[str, Any]) -> dict[str, str | None]:
-    variables: dict[str, str | None] = {}
-    for variable in sequence(container.get("env")):
-        if isinstance(variable, dict) and variable.get("name") is not None:
-            value = variable.get("value")
-            variables[str(variable["name"])] = None if value is None else _word(value)
-    return variables
+def pod_containers(spec: dict[str, Any], path: Path) -> Iterator[tuple[dict[str, Any], Path]]:
+    """Every container of the pod with its place, those that run before the others first."""
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(sequence(spec.get(kind))):
+            if isinstance(container, dict):
+                yield container, (*path, kind, index)
 
 
 def is_engine(container: dict[str, Any], argv: list[str]) -> bool:
@@ -177,7 +164,8 @@ def is_engine(container: dict[str, Any], argv: list[str]) -> bool:
             return bool(engine_args.plain_command(script))
         except ValueError:
             return "vllm serve" in script or "vllm.entrypoints" in script
-    if engine_args.is_engine_command(argv):
+    # A whole command line in one element starts nothing, which is for a rule to say.
+    if engine_args.is_engine_command(argv) or (argv and engine_args.is_engine_command(argv[0].split())):
         return True
     if container.get("command"):
         return False
@@ -194,15 +182,20 @@ def _workload(
     container: dict[str, Any],
     container_path: Path,
     argv: list[str],
+    env: dict[str, str | None],
     engine_version: str | None,
 ) -> EngineWorkload:
     metadata = pod_metadata(manifest, path)
     told = {**manifest.labels, **mapping(metadata.get("labels")), **manifest.annotations}
     told |= mapping(metadata.get("annotations"))
     image = str(container.get("image") or "")
-    version = engine_version or told.get(ANNOTATION + "engine-version") or version_of_image(image)
-    version = str(version) if version else None
-    env, args, accelerator = environment(container), engine_args.parse(argv, version), _accelerator(spec, told)
+    stated = str(told.get(ANNOTATION + "engine-version") or "") or None
+    tagged = version_of_image(image)
+    version = engine_version or (tagged if tag_counts(image) else None) or stated or tagged
+    # Labels of another version's rendering tell nothing of the runner that this one takes.
+    current = stated is None or version is None or same_version(stated, version)
+    told_runner = told.get(ANNOTATION + "runner") if current else None
+    args, accelerator = engine_args.parse(argv, version), _accelerator(spec, told)
     method = args.speculative.method if args.speculative else None
     cpu = accelerator == "cpu" or "cpu" in image
     return EngineWorkload(
@@ -215,7 +208,8 @@ def _workload(
         name=manifest.name,
         image=image,
         engine_version=version,
-        runner=str(told.get(ANNOTATION + "runner") or runner(version, env, method, cpu)),
+        stated_version=stated,
+        runner=str(told_runner or runner(version, env, method, cpu)),
         args=args,
         argv=argv,
         env=env,
@@ -228,13 +222,36 @@ def _workload(
 def version_of_image(image: str) -> str | None:
     """vLLM's version by the image's tag; None where another project's tags count its own.
 
-    Those are images that are not called vLLM, tags below the first version that engines.yaml knows (LMCache's
-    vllm-openai:v0.3.9) and tags that count years (NVIDIA's vllm:26.02-py3).
+    Those are images that are not called vLLM and, unless it is vLLM's own image, tags below the first version that
+    engines.yaml knows (LMCache's vllm-openai:v0.3.9) and tags that count years (NVIDIA's vllm:26.02-py3).
     """
     version = facts.version_of_tag(image_tag(image) or "") if "vllm" in image.lower() else None
     oldest = str(facts.engines()["versions"][0]["from"])
-    ours = version and facts.version_key(oldest) <= facts.version_key(version) < (2,)
-    return version if ours else None
+    near = version and facts.version_key(oldest) <= facts.version_key(version) < (2,)
+    return version if near or published(image) else None
+
+
+def published(image: str) -> bool:
+    """Whether it is vLLM's own image, or a mirror of it, whose tags are vLLM's versions."""
+    return _named(image, r"vllm-openai(-[\w-]+)?")
+
+
+def tag_counts(image: str) -> bool:
+    """Whether the tag says what runs, whatever a label says: of vLLM's own image, or of one that is called vllm."""
+    return published(image) or (_named(image, "vllm") and version_of_image(image) is not None)
+
+
+def _named(image: str, pattern: str) -> bool:
+    name = image.split("@")[0].lower()
+    return bool(re.search(rf"(^|/){pattern}(:|$)", name)) and "lmcache" not in name
+
+
+def same_version(one: str, other: str) -> bool:
+    """Whether both name the same release, builds and post-releases of it aside."""
+    try:
+        return facts.version_key(one)[:3] == facts.version_key(other)[:3]
+    except SpecdecError:
+        return one == other
 
 
 def image_tag(image: str) -> str | None:

@@ -664,6 +664,12 @@ def test_the_schema_refuses(refused, story):
     assert part in refused(values)
 
 
+def test_helm_s_own_message_names_no_template_that_has_no_part_in_it(refused):
+    message = refused({"engine": {"version": "9.9.9"}})
+    assert "templates/values/check/values.yaml" in message
+    assert "SD152: engine.version" in message
+
+
 def test_every_error_of_the_chart_is_listed_with_its_reason_and_the_other_way_round():
     listed = yaml.safe_load((CHART / "files" / "errors.yaml").read_text())["errors"]
     templates = "".join(path.read_text() for path in (CHART / "templates").rglob("*") if path.is_file())

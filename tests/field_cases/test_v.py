@@ -296,12 +296,15 @@ class TestV6AHeadThatCannotBeLoaded:
 class TestV7AHeadThatWasTrainedForShorterPrompts:
     def test_v7_two_thousand_positions_and_a_longer_context(self) -> None:
         config = spec("eagle3", EAGLE3_8B)
-        finds(
+        finding = finds(
             pod("--max-model-len=16384", model=LLAMA_8B, speculative=config, version="0.24.0"),
             "SD227",
             "2048 positions",
             "max_model_len is 16384",
+            "crashes vLLM 0.24.0",
+            "or vLLM 0.25.0 and newer",
         )
+        assert finding.severity == "error"
         passes(pod("--max-model-len=2048", model=LLAMA_8B, speculative=config, version="0.24.0"), "SD227")
         passes(pod("--max-model-len=16384", model=LLAMA_8B, speculative=config, version="0.32.0"), "SD227")
         shorter = {**config, "max_model_len": 2048}

@@ -31,13 +31,16 @@ def comment(
     from specdec import environments
     from specdec.comment import gather, render
     from specdec.errors import unknown
+    from specdec.output import check_file, save
     from specdec.plan_check import NAMES
 
     for code in allow or ():
         if code not in NAMES:
             raise unknown("code", code, NAMES)
+    if output is not None:
+        check_file(output, "--output")
     text = render(gather(environments.load(environment), plan or [], root, against, allow or []))
     if output is None:
         typer.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        save(output, text, "--output")

@@ -48,9 +48,17 @@ def _file(path: Path) -> list[Manifest]:
     from specdec.manifests import parse
 
     try:
-        return parse(path.read_text(encoding="utf-8"), str(path))
+        found = parse(path.read_text(encoding="utf-8-sig"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise SpecdecError(f"cannot be read: {error}", code="unreadable-file", file=str(path)) from None
+    if not found:
+        raise SpecdecError(
+            "there is no Kubernetes object in it",
+            code="no-objects",
+            file=str(path),
+            fix="manifests have apiVersion and kind: those of helm get manifest RELEASE, or of specdec render",
+        )
+    return found
 
 
 def _deployed(

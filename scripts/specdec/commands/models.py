@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import typer
 
 from specdec.output import Format
@@ -34,6 +37,7 @@ def models(
                 "positions": m.max_positions,
                 "kv_bytes_per_token": sum(g.count * g.kv_numbers(1) * 2 for g in m.kv),
                 "source": m.source,
+                "row": row_of(each, m.source, configs),
             }
         )
     if format == Format.json:
@@ -53,4 +57,30 @@ def models(
             f"{r['positions']:,}",
             f"{r['kv_bytes_per_token']:,}",
         )
-    output.console().print(table)
+    out = output.console()
+    out.print(table)
+    for r in rows:
+        if r["row"] not in (None, r["name"]):
+            # The rest of the source says what else was read out of the name: a quantisation.
+            _, _, by_name = str(r["source"]).partition("; ")
+            out.print(
+                f"{r['name']} is not in the tables: the row of {r['row']} was used ({by_name or 'by name'}). Give its "
+                f"own config.json where they differ: --model-config {r['name']}=DIR",
+                markup=False,
+            )
+
+
+def row_of(name: str, source: str, configs: Mapping[str, Path]) -> str | None:
+    """The model of models.yaml whose row answered for `name`; None where a config.json did."""
+    from specdec import facts
+    from specdec.plan import catalogue
+
+    rows = facts.models()
+    if name in configs or name in rows:
+        return None if name in configs else name
+    where = source.partition("; ")[0]
+    found = [key for key, row in rows.items() if row["source"] == where]
+    hub = catalogue.hub_name(name)
+    # Rows that share a source: the one whose name is nearest.
+    same = [key for key in found if catalogue.last(key) == catalogue.last(hub)]
+    return next(iter([*same, *found]), None)

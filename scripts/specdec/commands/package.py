@@ -20,7 +20,7 @@ def package(
     format: Annotated[Format, typer.Option("--format", help="text or json.")] = Format.text,
 ) -> None:
     """Package the chart with the digests of its images, so that a release never changes under those who use it."""
-    from specdec.output import console, print_json
+    from specdec.output import console, make_folder, print_json
     from specdec.package import build, registry
 
     known: dict[str, str] = {}
@@ -29,6 +29,7 @@ def package(
         if not separator:
             raise SpecdecError(f"--digest {pair}", code="usage", fix="IMAGE=sha256:...")
         known[image] = value
+    make_folder(output, "--output")
     made = build.package(output, tag, known, registry.digest)
     if format is Format.json:
         print_json(

@@ -17,11 +17,12 @@ def rules(
     write: Annotated[Path | None, typer.Option(help="Write the pages of all rules into this folder.")] = None,
 ) -> None:
     """List the rules, or explain one: why, a wrong and a right example, the fix, where the fact was read."""
-    from specdec.output import console, print_json
+    from specdec.output import console, make_folder, print_json
     from specdec.rules import all_rules, docs
 
     known = all_rules()
     if write is not None:
+        make_folder(write, "--write")
         docs.write(write)
         return
     if code is None:

@@ -65,8 +65,11 @@ def smoke(
     from specdec.deploy.smoke import Check, as_dict, joined, run
     from specdec.output import console, print_json
 
-    if (environment is None) == (url is None):
-        raise SpecdecError("name an environment or --url, not both", code="usage", fix="specdec smoke local")
+    if environment is None and url is None:
+        fix = "specdec smoke local, or --url http://HOST:PORT --model NAME"
+        raise SpecdecError("neither an environment nor --url is given", code="usage", fix=fix)
+    if environment is not None and url is not None:
+        raise SpecdecError("an environment and --url are given", code="usage", fix=f"leave out {environment} or --url")
     if url is not None:
         targets = [url_target(url, model, metrics_url)]
         pair = url_pair(targets[0], baseline_url) if equivalence else None

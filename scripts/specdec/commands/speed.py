@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,11 @@ def speed(
     batch: str = typer.Option("1,16,64,128", help="Requests at once."),
     model_config: list[str] = typer.Option([], "--model-config", help="NAME=DIR with the model's config.json."),
     format: Format = typer.Option(Format.text, help="text or json."),
-) -> None:
-    """Predict the speed-up of speculation over batch sizes. With no acceptance given, an assumption by method."""
+) -> int:
+    """Predict the speed-up of speculation over batch sizes. With no acceptance given, an assumption by method.
+
+    Exit 1 when the pair will not start on that engine, or does not fit.
+    """
     from specdec import output
     from specdec.plan.inputs import configs_of
 
@@ -52,23 +56,35 @@ def speed(
         batch,
         configs,
     )
+    code = 0 if document["fits"] and document["starts"] else 1
     if format == Format.json:
         output.print_json(document)
-        return
+        return code
     from rich.table import Table
 
+    out = output.console()
+    for found in document["warnings"]:
+        word = "[red]will not start[/]" if found["severity"] == "error" else "[yellow]warning[/]"
+        out.print(f"{word} \\[{found['code']}]", end=" ")
+        out.print(found["message"], markup=False)
+    for reason in document["reasons"]:
+        out.print("[red]does not fit[/]", end=" ")
+        out.print(reason, markup=False)
+    if code:
+        out.print("what follows is what it would do if it did", markup=False)
     table = Table("batch", "without, ms a token", "with, ms a token", "speed-up")
     for row in document["batches"]:
         style = "green" if row["speedup"] > 1.02 else "red" if row["speedup"] < 0.98 else "yellow"
+        waiting = f" ({row['waiting']} wait)" if row["waiting"] else ""
         table.add_row(
-            str(row["batch"]),
+            f"{row['batch']}{waiting}",
             f"{row['baseline_tpot_ms']:.2f}",
             f"{row['speculative_tpot_ms']:.2f}",
             f"[{style}]{row['speedup']:.2f}[/]",
         )
-    out = output.console()
     out.print(table)
     out.print(f"{document['mean_length']:.2f} tokens a step; acceptance {document['acceptance_source']}", markup=False)
+    return code
 
 
 def predict(
@@ -89,15 +105,18 @@ def predict(
     configs: dict[str, Path],
 ) -> dict[str, Any]:
     """The JSON form. Raises SpecdecError on anything that cannot be."""
-    from specdec import manifests
-    from specdec.plan import catalogue
+    from specdec import facts, manifests
+    from specdec.plan import catalogue, serving, start
     from specdec.plan import speed as model
     from specdec.plan.calibrate import acceptance_of, numbers, positive
+    from specdec.plan.checks import pair_findings
+    from specdec.plan.gpus import accelerator as gpu_of
     from specdec.plan.setup import build
-    from specdec.plan.speculation import make_speculation
-    from specdec.plan.workloads import accelerator as gpu_of
-    from specdec.plan.workloads import check_parallelism
+    from specdec.plan.speculation import canonical, make_speculation
+    from specdec.plan.verdict import judge
+    from specdec.plan.workloads import check_load, check_parallelism
 
+    version = facts.known_version(version)
     batches = numbers(batch)
     positive(input_len, "--input-len")
     positive(output_len, "--output-len")
@@ -109,12 +128,21 @@ def predict(
         the_target,
         gpu,
         version=version,
-        runner=manifests.runner(version, {}),
+        runner=manifests.runner(version, {}, spec.method, gpu.key == "cpu"),
         tp=tp,
         quantization=quantization,
         speculation=spec,
     )
-    engine = model.engine(setup, model.Load(input_len, output_len))
+    load = model.Load(input_len, output_len)
+    check_load(setup, load)
+    told = {"method": canonical(method), "num_speculative_tokens": k} | ({"model": draft} if draft else {})
+    found = start.refusals_of_arguments(target, told, version, tp=tp, quantization=quantization, configs=configs)
+    refusals, warnings = start.parted(found, [*warnings, *pair_findings(setup)])
+    # Room for these requests, not for the longest that the model knows.
+    needed = replace(setup, max_model_len=input_len + output_len)
+    verdict = judge(needed)
+    engine = model.engine(setup, load)
+    most = serving.capacity(engine, verdict.memory) or max(batches)
     accepted = acceptance_of(engine, k, acceptance, mean_length, measured)
     rows = []
     for b in batches:
@@ -125,6 +153,7 @@ def predict(
                 "speedup": round(base / speculative, 4),
                 "baseline_tpot_ms": round(base, 3),
                 "speculative_tpot_ms": round(speculative, 3),
+                "waiting": max(0, b - most),
             }
         )
     return {
@@ -133,5 +162,10 @@ def predict(
         "acceptance_by_position": [round(p, 4) for p in accepted.cut(k)],
         "acceptance_source": accepted.source,
         "drafting_probability": round(engine.drafting(accepted, k), 3),
-        "warnings": [{"code": code, "message": message} for code, message in warnings],
+        "fits": verdict.fits,
+        "starts": not refusals,
+        "reasons": verdict.reasons,
+        "requests_at_once": most,
+        "warnings": [{"code": c, "message": m, "severity": "error"} for c, m in refusals]
+        + [{"code": c, "message": m, "severity": "warning"} for c, m in warnings],
     }

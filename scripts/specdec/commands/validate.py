@@ -52,7 +52,7 @@ def validate(
     from specdec import facts, rules
 
     if engine_version is not None:
-        facts.version_key(engine_version)
+        engine_version = facts.known_version(engine_version)
     _configs(model_config or [])
     manifests = list(_read(targets or [], values or [], set_values or [], release, namespace))
     if not manifests:
@@ -65,7 +65,8 @@ def validate(
     if fix:
         _fix(manifests, engine_version)
         manifests = list(_read(targets or [], values or [], set_values or [], release, namespace))
-    examined = rules.examine(manifests, engine_version)
+    examined = _room(targets or [], values or [], release, namespace, manifests)
+    examined += rules.examine(manifests, engine_version)
     findings = [finding for finding in examined if finding.ignored is None]
     shown = examined if show_ignored else findings
     _print(shown, manifests, output, ignored=len(examined) - len(findings))
@@ -91,9 +92,12 @@ def _fix(manifests: list[Manifest], engine_version: str | None) -> None:
 
     if any(manifest.file == "-" for manifest in manifests):
         raise SpecdecError("standard input cannot be changed", code="usage", fix="name a file with --fix")
-    rendered = sorted({manifest.file for manifest in manifests if not Path(manifest.file).is_file()})
-    for name in rendered:
-        sys.stderr.write(f"{name}: not changed, its values are what has to change\n")
+    found = rules.check(manifests, engine_version)
+    for name in sorted({finding.file for finding in found if not Path(finding.file).is_file()}):
+        codes = ", ".join(sorted({finding.code for finding in found if finding.file == name}))
+        sys.stderr.write(
+            f"{name}: not changed: it is rendered from values, and those are what has to change ({codes})\n"
+        )
     for change in fix_files(manifests, lambda items: rules.check(items, engine_version)):
         if change.refused:
             sys.stderr.write(f"{change.file}: not changed: {change.refused}\n")
@@ -126,6 +130,21 @@ def _read(
     for file in files:
         for path, text in _texts(file):
             yield from parse(text, path)
+
+
+def _room(
+    targets: list[str], values: list[Path], release: str | None, namespace: str | None, manifests: list[Manifest]
+) -> list[Finding]:
+    """What the GPU pools of the environments that were named cannot run."""
+    from specdec import environments
+    from specdec.infrastructure.room import findings
+
+    found = []
+    for name in targets:
+        if name != "-" and not Path(name).exists():
+            where = environments.choose(name, values, release, namespace)
+            found += findings(where, [item for item in manifests if item.file == f"{where.name} (rendered)"])
+    return found
 
 
 def _texts(target: str) -> Iterator[tuple[str, str]]:

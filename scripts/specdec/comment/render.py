@@ -117,8 +117,8 @@ def _engines(sources: Sources) -> list[str]:
     rows = [
         (
             f"`{plan['engine']}`",
-            f"{plan['tensor_parallel_size']} × {plan['accelerator']}",
-            f"{'fits' if plan['fits'] else '**does not fit**'}",
+            f"{plan['gpus']} × {plan['accelerator']}",
+            f"{'fits' if plan['fits'] else '**does not fit**'}{'' if plan['starts'] else ', **will not start**'}",
             f"{plan['ranks'][plan['deciding_rank']]['kv_cache_gib']:.1f} GiB",
             f"{plan['kv_cache_tokens']:,}",
             f"{plan['max_concurrency']:.1f}",

@@ -34,7 +34,8 @@ class Sources:
     def is_refused(self) -> bool:
         """Whether something in it stops the change."""
         errors = any(finding.severity == "error" for finding in [*self.guard, *self.rules])
-        return errors or bool(self.disagreement) or not all(engine["fits"] for engine in self.engines)
+        run = all(engine["fits"] and engine["starts"] for engine in self.engines)
+        return errors or bool(self.disagreement) or not run
 
 
 def gather(
@@ -56,6 +57,7 @@ def gather(
     from specdec.infrastructure.configs import beside
     from specdec.manifests import engines, parse
     from specdec.plan.document import plan_document
+    from specdec.plan.start import refuse
     from specdec.plan.wishes import Wishes
     from specdec.plan.workloads import plan_input
 
@@ -70,11 +72,14 @@ def gather(
         skipped.append("manifests: nothing to compare with")
     configs = beside([where.name])
     planned = [plan_input(engine, configs=configs, cloud=target.cloud if target else None) for engine in workloads]
+    found = rules.check(manifests, None)
+    for engine, p in zip(workloads, planned, strict=True):
+        refuse(p, engine, found)
     return Sources(
         environment=where.name,
         terraform=read,
         guard=[finding for plan in read for finding in plan_check.check(plan, allow=allow)],
-        rules=rules.check(manifests, None),
+        rules=found,
         engines=[plan_document(p, wishes_for(Wishes(), target, p.setup.accelerator.key)) for p in planned],
         bill=bill(target, workloads) if target else None,
         comparison=compare(_manifests(against), manifests) if against else None,

@@ -86,13 +86,9 @@ def _float(given: Any) -> float:
 
 
 def _bool(given: Any) -> bool:
-    return (
-        given if isinstance(given, bool) else {"true": True, "1": True, "false": False, "0": False}[str(given).lower()]
-    )
-
-
-def _switch(given: Any) -> bool:
-    return True if given is None else _bool(given)
+    """A flag without a word behind it is true, as old versions' parsers have it."""
+    words = {"true": True, "1": True, "false": False, "0": False}
+    return True if given is None else given if isinstance(given, bool) else words[str(given).lower()]
 
 
 def _schedule(given: Any) -> list[dict[str, int]]:
@@ -133,7 +129,7 @@ _READ = {
     "int": _int,
     "float": _float,
     "bool": _bool,
-    "switch": _switch,
+    "switch": _bool,
     "schedule": _schedule,
     "floats": _floats,
     "map": _map,

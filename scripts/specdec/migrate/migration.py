@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from specdec import engine_args, facts, manifests
+from specdec import engine_args, facts
 from specdec.errors import SpecdecError, nearest
-from specdec.migrate import inverse, methods
+from specdec.migrate import inverse
+from specdec.migrate.instead import INSTEAD, OLDER
 from specdec.migrate.inverse import Typed
-from specdec.migrate.sources import Engine
 from specdec.rules import versions
 
 Values = dict[str, Any]
@@ -23,55 +22,58 @@ OURS = {
     "--port": "the chart's engines listen on 8000",
     "--uvicorn-log-level": "the chart leaves it to the engine",
     "--hf-token": "a token belongs into a Secret: huggingFace.tokenSecret",
-    "--api-key": "a key belongs into a Secret: traffic's own, or the engine's variable VLLM_API_KEY in engine.extraEnv",
+    "--api-key": "a key belongs into a Secret: traffic.apiKeySecret",
     "--download-dir": "the chart's modelCache holds the models",
 }
-RUNNERS = {("VLLM_USE_V1", "0"): "v0", ("VLLM_USE_V1", "1"): "v1"}
-RUNNERS |= {("VLLM_USE_V2_MODEL_RUNNER", "0"): "v1", ("VLLM_USE_V2_MODEL_RUNNER", "1"): "v2"}
-SHA = re.compile(r"[0-9a-f]{40}")
+# The first version whose parser takes --no-FLAG for every switch. Source: vllm/engine/arg_utils.py of 0.9.0.
+NEGATED_SINCE = (0, 9)
+SECRETS = ("--hf-token", "--api-key")
 
 
 @dataclass
 class Migration:
-    """dropped: what the values do not say, and why. decide: what a person has to look at. Both: {argument, why}."""
+    """dropped: what the values do not say, and why; instead: what to do about it. decide: what a person has to look at.
+
+    origin: the words that a value came from, by its path. asked: the words that asked for the speculation.
+    """
 
     values: Values = field(default_factory=dict)
     dropped: list[Note] = field(default_factory=list)
     decide: list[Note] = field(default_factory=list)
+    origin: dict[str, str] = field(default_factory=dict)
+    asked: str = ""
 
-    def put(self, path: str, value: Any) -> None:
+    def put(self, path: str, value: Any, shown: str | None = None) -> None:
         """Sets a value at a dotted path."""
         *above, last = path.split(".")
         place = self.values
         for key in above:
             place = place.setdefault(key, {})
         place[last] = value
+        if shown is not None:
+            self.origin[path] = shown
 
-    def drop(self, argument: str, why: str) -> None:
-        self.dropped.append({"argument": argument, "why": why})
+    def drop(self, argument: str, why: str, instead: str | None = None) -> None:
+        self.dropped.append({"argument": argument, "why": why} | ({"instead": instead} if instead else {}))
 
-    def ask(self, argument: str, why: str) -> None:
-        self.decide.append({"argument": argument, "why": why})
+    def without_speculation(self) -> None:
+        """Speculation off, and a word on each flag that was about it without asking for it."""
+        for path in [path for path in self.origin if path.startswith("speculative.")]:
+            words = self.origin.pop(path)
+            if words.startswith("-") and words not in self.asked:
+                self.drop(words, "nothing speculates in these values")
+        self.decide = [note for note in self.decide if not note["value"].startswith("speculative.")]
+        self.values["speculative"] = {"enabled": False}
+
+    def ask(self, argument: str, why: str, value: str) -> None:
+        self.decide.append({"argument": argument, "why": why, "value": value})
 
 
-def migrate(engine: Engine, to: str) -> Migration:
-    """The values for an engine of version `to`. Raises SpecdecError for what no value and no argument can say."""
-    made = Migration()
-    args = engine_args.parse(engine.argv)
-    if args.errors:
-        raise SpecdecError(args.errors[0], code="migrate-unreadable", fix="the arguments as the engine takes them")
-    if not args.model:
-        raise SpecdecError("no model is named", code="migrate-model", fix="vllm serve MODEL, or --model MODEL")
-    made.put("engine.version", to)
-    made.put("engine.model.name", args.model)
+def flags(made: Migration, argv: list[str], args: engine_args.EngineArgs, source: str | None, to: str) -> None:
+    """Every flag but those of speculation. Raises SpecdecError for one that no version has."""
     for flag, value in args.raw:
-        if flag == "--model" or flag.partition(".")[0] in SPECULATIVE:
-            continue
-        _flag(made, flag, value, _values_of(engine.argv, flag), engine.version, to)
-    _speculation(made, args, engine.version, to)
-    _container(made, engine, to)
-    _revisions(made)
-    return made
+        if flag != "--model" and flag.partition(".")[0] not in SPECULATIVE:
+            _flag(made, flag, value, _values_of(argv, flag), source, to)
 
 
 def _values_of(argv: list[str], flag: str) -> list[str]:
@@ -86,37 +88,45 @@ def _values_of(argv: list[str], flag: str) -> list[str]:
 
 
 def _flag(made: Migration, flag: str, value: str | None, words: list[str], source: str | None, to: str) -> None:
-    switched_off = flag.startswith("--no-")
-    typed = inverse.of_flag(flag, source) or (inverse.of_flag("--" + flag[5:], source) if switched_off else None)
-    shown = flag if value is None else f"{flag} {value}"
+    positive = "--" + flag[5:] if flag.startswith("--no-") else None
+    typed = inverse.of_flag(flag, source) or (inverse.of_flag(positive, source) if positive else None)
+    shown = flag if value is None or flag in SECRETS else f"{flag} {value}"
     if flag in OURS:
         made.drop(shown, OURS[flag])
     elif typed is not None:
-        if switched_off:
-            made.drop(shown, f"it is off unless {typed.value} is true")
-        else:
-            _typed(made, typed, value, shown, to)
-    elif flag not in versions.anywhere("flags") and not switched_off and "." not in flag:
+        put_typed(made, typed, False if positive else value, shown, to)
+    elif flag in OLDER:
+        made.drop(shown, f"vLLM {to} has no {flag}; it was gone before 0.6.3", OLDER[flag])
+    elif flag not in versions.anywhere("flags") and not positive and "." not in flag:
         guess = nearest(flag, versions.anywhere("flags"))
+        oldest = facts.engines()["versions"][0]["from"]
         raise SpecdecError(
-            f"no version of vLLM has {flag}", code="migrate-flag", fix=f"did you mean {guess}?" if guess else None
+            f"no version of vLLM from {oldest} on has {flag}",
+            code="migrate-flag",
+            fix=f"did you mean {guess}?" if guess else "take it out",
         )
-    elif versions.has("flags", "--" + flag[5:] if switched_off else flag.partition(".")[0], to) is False:
-        made.drop(
-            shown, f"vLLM {to} has no {flag}; it has been there {versions.versions_with('flags', flag) or 'never'}"
-        )
+    elif versions.has("flags", positive or flag.partition(".")[0], to) is False:
+        plain = flag.partition(".")[0]
+        when = versions.versions_with("flags", positive or plain) or "never"
+        made.drop(shown, f"vLLM {to} has no {positive or plain}; it has been there {when}", INSTEAD.get(plain))
     else:
-        made.values.setdefault("engine", {}).setdefault("extraArgs", []).extend([flag, *words])
+        # Old parsers took a word behind a switch; newer ones have a spelling of its own for off.
+        if [word.lower() for word in words] in (["true"], ["false"]) and facts.version_key(to) >= NEGATED_SINCE:
+            flag, words = (flag if words[0].lower() == "true" else "--no-" + flag[2:]), []
+        extra = made.values.setdefault("engine", {}).setdefault("extraArgs", [])
+        made.origin[f"engine.extraArgs[{len(extra)}]"] = shown
+        extra.extend([flag, *words])
 
 
-def _typed(made: Migration, typed: Typed, given: Any, shown: str, to: str) -> None:
+def put_typed(made: Migration, typed: Typed, given: Any, shown: str, to: str) -> None:
+    """The typed value that was given, as the target says it: put, dropped with why, or left out as the default."""
     value = inverse.value_of(typed, given)
     argument = next(each for each in facts.engines()["arguments"] if each["value"] == typed.value)
     rows = facts.in_range(argument["rows"], to)
     if not rows:
-        if not argument.get("optional"):
-            instead = f"; instead: {argument['instead']}" if "instead" in argument else ""
-            made.drop(shown, f"vLLM {to} has nothing for {typed.value}{instead}")
+        # Off is what an engine does that has no such switch.
+        if not argument.get("optional") and value is not False:
+            made.drop(shown, f"vLLM {to} has nothing for {typed.value}", argument.get("instead"))
         return
     if typed.value == "engine.model.servedName":
         names = str(value).split()
@@ -130,9 +140,9 @@ def _typed(made: Migration, typed: Typed, given: Any, shown: str, to: str) -> No
     name = rows[0].get("field", "")
     without_effect = versions.without_effect(name, to) if name else None
     if without_effect:
-        made.drop(shown, f"vLLM {to} takes it and it {without_effect}")
+        made.drop(shown, f"vLLM {to} takes it and it {without_effect}", argument.get("instead"))
         return
-    made.put(typed.value, value)
+    made.put(typed.value, value, shown)
 
 
 def _default(path: str) -> Any:
@@ -140,152 +150,3 @@ def _default(path: str) -> Any:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _speculation(made: Migration, args: engine_args.EngineArgs, source: str | None, to: str) -> None:
-    asked = args.speculative
-    tokens_alone = args.value("--num-speculative-tokens")
-    if asked is None and tokens_alone is None:
-        made.put("speculative.enabled", False)
-        return
-    fields = dict(asked.raw) if asked else {"num_speculative_tokens": tokens_alone}
-    model = fields.pop("model", None)
-    name = fields.pop("method", None)
-    method = _method(made, name, model, fields, to)
-    made.put("speculative.method", method)
-    if model and model not in ("ngram", "[ngram]"):
-        if facts.engines()["methods"][method]["needsModel"] or method in ("mtp", "dspark"):
-            made.put("speculative.model.name", model)
-        else:
-            made.drop(f"model {model}", f"{method} drafts without a model")
-    tokens = fields.pop("num_speculative_tokens", None)
-    made.put("speculative.numTokens", None if tokens is None else int(tokens))
-    for key, value in fields.items():
-        _field(made, key, value, source, to)
-
-
-def _method(made: Migration, name: Any, model: Any, fields: Values, to: str) -> str:
-    if name:
-        method = methods.of_name(str(name))
-        if method is None:
-            known = ", ".join(facts.engines()["methods"])
-            raise SpecdecError(f"the chart has no method {name!r}", code="migrate-method", fix=f"known: {known}")
-    elif model:
-        method, certain = methods.of_model(str(model))
-        if not certain:
-            made.ask(f"model {model}", f"no method was named, as its name looks: {method}")
-    elif "prompt_lookup_max" in fields:
-        method = "ngram"
-    else:
-        method = "mtp"
-        made.ask("speculation without method and model", "the engine takes the target's own multi-token head: mtp")
-    entry = facts.engines()["methods"][method]
-    if not facts.in_range(entry["rows"], to):
-        runs = [name for name, other in facts.engines()["methods"].items() if facts.in_range(other["rows"], to)]
-        raise SpecdecError(
-            f"vLLM {to} cannot run {method}", code="migrate-method", fix=f"another --to, or one of {', '.join(runs)}"
-        )
-    return method
-
-
-def _field(made: Migration, key: str, value: Any, source: str | None, to: str) -> None:
-    shown = f"{key} {value}"
-    if value is None:
-        return
-    found = inverse.of_field(key, value, source)
-    if not found:
-        known = versions.anywhere("fields")
-        if key not in known:
-            guess = nearest(key, known)
-            raise SpecdecError(
-                f"SpeculativeConfig of no version has {key!r}",
-                code="migrate-field",
-                fix=f"did you mean {guess}?" if guess else None,
-            )
-        if versions.has("fields", key, to) is False:
-            made.drop(shown, f"vLLM {to} has no {key}")
-            return
-        raise SpecdecError(f"the chart has no value for {key}", code="migrate-field", fix="leave it out")
-    for typed, each in found:
-        _typed(made, typed, each, shown, to)
-    if isinstance(value, dict) and len(found) < len(value):
-        made.drop(shown, f"only {', '.join(typed.row['key'] for typed, _ in found)} of it has values")
-
-
-def _container(made: Migration, engine: Engine, to: str) -> None:
-    """What the engine's container says beside its arguments."""
-    if engine.replicas != 1:
-        made.put("engine.replicas", engine.replicas)
-    _image(made, engine, to)
-    if engine.token_secret:
-        name, key = engine.token_secret
-        made.put("huggingFace.tokenSecret.name", name)
-        if key != "token":
-            made.put("huggingFace.tokenSecret.key", key)
-    for name, value in engine.env.items():
-        _variable(made, name, value, engine.version, to)
-    requests = manifests.mapping(engine.resources.get("requests"))
-    limits = manifests.mapping(engine.resources.get("limits"))
-    for part, amounts in (("requests", requests), ("limits", limits)):
-        kept = {key: amount for key, amount in amounts.items() if key in ("cpu", "memory")}
-        if kept:
-            made.put(f"engine.resources.{part}", kept)
-
-
-def _image(made: Migration, engine: Engine, to: str) -> None:
-    if not engine.image:
-        return
-    name, _, digest = engine.image.partition("@")
-    tag = manifests.image_tag(name)
-    repository = name.removesuffix(f":{tag}") if tag else name
-    if repository not in ("vllm/vllm-openai", "docker.io/vllm/vllm-openai"):
-        made.put("engine.image.repository", repository)
-    if engine.version and facts.version_key(engine.version) != facts.version_key(to):
-        made.drop(f"image {engine.image}", f"the target is vLLM {to}")
-    elif tag and tag not in (f"v{to}", "latest"):
-        made.put("engine.image.tag", tag)
-    if digest and engine.version in (None, to):
-        made.put("engine.image.digest", digest)
-
-
-def _variable(made: Migration, name: str, value: str | None, source: str | None, to: str) -> None:
-    if value is None:
-        if name not in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-            made.drop(f"env {name}", "its value comes from elsewhere; put it into engine.extraEnv")
-        return
-    runner = RUNNERS.get((name, value.lower()))
-    typed = inverse.of_variable(name, source)
-    if runner:
-        rows = facts.in_range(facts.engines()["runners"], to)
-        if rows and runner in rows[0].get("choice", []):
-            made.put("engine.runner", runner)
-        else:
-            made.drop(f"env {name}={value}", f"vLLM {to} leaves no choice of the runner")
-    elif typed is not None:
-        _typed(made, typed, value, f"env {name}={value}", to)
-    elif name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "VLLM_API_KEY"):
-        made.drop(f"env {name}", "a secret in clear; put it into a Secret")
-    else:
-        made.values.setdefault("engine", {}).setdefault("extraEnv", []).append({"name": name, "value": value})
-
-
-def _revisions(made: Migration) -> None:
-    """A model of the Hub needs a revision; without one the command took the main branch, and so do the values."""
-    for section in _models(made.values):
-        if str(section["name"]).startswith("/"):
-            continue
-        if not section.get("revision"):
-            section["revision"] = "main"
-        if not SHA.fullmatch(str(section["revision"])):
-            made.put("huggingFace.allowMutableRevision", True)
-            made.ask(
-                f"revision {section['revision']} of {section['name']}",
-                "it can move to other weights: the 40 digits of a commit, and huggingFace.allowMutableRevision false",
-            )
-
-
-def _models(values: Values) -> Iterator[Values]:
-    yield values["engine"]["model"]
-    if "name" in values.get("speculative", {}).get("model", {}):
-        yield values["speculative"]["model"]
-    yield from values.get("lora", {}).get("modules", [])

@@ -86,12 +86,26 @@ def from_benchmark(file: Path) -> tuple[Acceptance, list[tuple[int, int, float]]
     arms = document.get("arms") if isinstance(document, dict) else None
     if not isinstance(arms, list) or not arms:
         raise SpecdecError("a benchmark result has arms", code="bad-benchmark", file=str(file), path="arms")
-    times, positions = [], None
-    for arm in arms:
-        k = int(arm.get("k") or arm.get("num_speculative_tokens") or 0)
-        if (ms := arm.get("tpot_ms") or arm.get("median_tpot_ms")) is not None:
-            times.append((int(arm.get("concurrency") or arm.get("batch") or 1), k, float(ms)))
-        positions = arm.get("acceptance_by_position") or positions
+    times: list[tuple[int, int, float]] = []
+    positions: list[float] = []
+    for index, arm in enumerate(arms):
+        try:
+            k = int(arm.get("k") or arm.get("num_speculative_tokens") or 0)
+            if (ms := arm.get("tpot_ms") or arm.get("median_tpot_ms")) is not None:
+                times.append((int(arm.get("concurrency") or arm.get("batch") or 1), k, float(ms)))
+            if stated := arm.get("acceptance_by_position"):
+                positions = [float(p) for p in stated] if isinstance(stated, list) else [float(stated)]
+            good = k >= 0 and all(batch >= 1 and 0 < ms < math.inf for batch, _, ms in times)
+        except (AttributeError, TypeError, ValueError):
+            good = False
+        if not good:
+            raise SpecdecError(
+                f"not a measured arm: {json.dumps(arm)[:120]}",
+                code="bad-benchmark",
+                file=str(file),
+                path=f"arms[{index}]",
+                fix="k, concurrency and tpot_ms as numbers above zero, acceptance_by_position as a list of numbers",
+            )
     if not positions:
         raise SpecdecError("no arm states acceptance by position", code="bad-benchmark", file=str(file), path="arms")
-    return Acceptance(tuple(float(p) for p in positions), f"measured: {file.name}"), times
+    return Acceptance(tuple(positions), f"measured: {file.name}"), times

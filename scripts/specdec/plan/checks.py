@@ -6,7 +6,7 @@ Findings are (code, message): warnings of a plan, and what validate's pair rules
 
 from __future__ import annotations
 
-from specdec.facts import version_key
+from specdec.facts import version_key, version_text
 from specdec.plan.models import Model
 from specdec.plan.setup import Setup, Speculation
 
@@ -18,6 +18,8 @@ SAME_TP_FROM = version_key("0.15.1")
 SLOTS_FROM, SLOTS_BEFORE = version_key("0.17.0"), version_key("0.28.0")
 # From this version the engine raises a head's positions to the target's (vllm-project/vllm#48894).
 POSITIONS_FIXED_FROM = version_key("0.25.0")
+# What the engine ends on at its start, of what is found here and in `workloads`.
+ENDS_ON = {"SD108", "SD201", "SD221", "SD223", "SD225", "SD228", "SD230", "SD231", "SD336"}
 NO_EAGLE3 = {"qwen3_next"}
 
 
@@ -90,16 +92,23 @@ def positions(setup: Setup, draft: Model, spec: Speculation) -> list[Finding]:
         return []
     if spec.method in ("eagle", "eagle3") and setup.release >= POSITIONS_FIXED_FROM:
         return []
-    return [
-        (
-            "SD227",
+    if spec.method == "draft_model":
+        # The engine drafts nothing for a request past these positions; the request itself goes on.
+        return [
             (
+                "SD227",
                 f"{draft.name} knows {draft.max_positions} positions and max_model_len is {setup.max_model_len}: a"
-                f" longer prompt crashes the engine. maxModelLen {draft.max_positions}, speculative.maxModelLen"
-                f" {draft.max_positions}, or a newer engine"
-            ),
-        )
-    ]
+                " longer request goes on without drafts, and gains nothing from there on",
+            )
+        ]
+    told = f"{draft.name} knows {draft.max_positions} positions and max_model_len is {setup.max_model_len}"
+    shorter = f"maxModelLen {draft.max_positions}, speculative.maxModelLen {draft.max_positions}"
+    if spec.method in ("eagle", "eagle3"):
+        fixed = version_text(POSITIONS_FIXED_FROM)
+        return [
+            ("SD227", f"{told}: a longer prompt crashes vLLM {setup.version}. {shorter}, or vLLM {fixed} and newer")
+        ]
+    return [("SD227", f"{told}: a longer prompt reads positions that the head does not have. {shorter}")]
 
 
 def parallel(setup: Setup, spec: Speculation) -> list[Finding]:

@@ -50,11 +50,18 @@ def most_tokens(setup: Setup) -> int:
     return MOST_TOKENS
 
 
-def best_k(cost: Callable[[int], float], most: int, *, least: int = 0) -> int:
-    """The K of the lowest time per output token. Past the best one each further token costs more than it gives, so the
-    search stops after two that do not help."""
+def allowed(setup: Setup, k: int) -> bool:
+    """Whether the engine takes that K: of prediction layers, up to their number or whole rounds of them."""
+    spec = setup.speculation
+    layers = spec.draft.layers if spec and spec.draft and spec.method == "mtp" else 1
+    return k <= layers or k % layers == 0
+
+
+def best_k(cost: Callable[[int], float], most: int, *, least: int = 0, steps: Sequence[int] | None = None) -> int:
+    """The K of the lowest time per output token, of `steps` where given. Past the best one each further token costs
+    more than it gives, so the search stops after two that do not help."""
     best, best_cost, worse = least, cost(least), 0
-    for k in range(least + 1, most + 1):
+    for k in range(least + 1, most + 1) if steps is None else steps:
         value = cost(k)
         if value < best_cost:
             best, best_cost, worse = k, value, 0
@@ -70,8 +77,9 @@ def time_ms(engine: Engine, acceptance: Acceptance, batch: float, k: int) -> flo
 def choose(engine: Engine, acceptance: Acceptance, *, batch: int, most_batch: int) -> Choice:
     """K for `batch` requests at once, and a schedule up to `most_batch`."""
     most = most_tokens(engine.setup)
-    static = best_k(lambda k: time_ms(engine, acceptance, batch, k), most)
-    schedule = ranges(lambda b: best_k(lambda k: time_ms(engine, acceptance, b, k), most), most_batch)
+    steps = [k for k in range(1, most + 1) if allowed(engine.setup, k)]
+    static = best_k(lambda k: time_ms(engine, acceptance, batch, k), most, steps=steps)
+    schedule = ranges(lambda b: best_k(lambda k: time_ms(engine, acceptance, b, k), most, steps=steps), most_batch)
     return Choice(batch, static, schedule, crossover(engine, acceptance, static or configured(engine), most_batch))
 
 
@@ -112,6 +120,9 @@ def ranges(best: Callable[[int], int], most_batch: int) -> tuple[Range, ...]:
         left, right = found[at], found[at + 1]
         wider = left if left.last / left.first >= right.last / right.first else right
         found[at : at + 2] = [Range(left.first, right.last, wider.tokens)]
+    if len(found) > 1 and found[-1].first == found[-1].last:
+        # One size at the end is the end of the grid, and no load of its own.
+        found[-2:] = [Range(found[-2].first, found[-1].last, found[-2].tokens)]
     return tuple(found)
 
 

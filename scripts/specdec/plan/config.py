@@ -32,6 +32,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# No model has more of anything, or more layers: what is above is a slip, and would take forever to add up.
+MOST, MOST_LAYERS = 10**9, 10_000
+
 
 @dataclass(frozen=True)
 class Config:
@@ -81,6 +84,11 @@ class Config:
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
             raise self.error(
                 names[0], f"{names[0]} is {value!r} in config.json of {self.name}: a positive whole number is needed"
+            )
+        most = MOST_LAYERS if names[0] == "num_hidden_layers" else MOST
+        if value > most:
+            raise self.error(
+                names[0], f"{names[0]} is {value} in config.json of {self.name}: no model has more than {most}"
             )
         return value
 

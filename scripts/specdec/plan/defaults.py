@@ -15,12 +15,32 @@ CHUNKED_PREFILL_V0_FROM = 32768
 BLOCK_SIZE = 16
 # From this version on models with state layers can cache prefixes (vllm/v1/kv_cache_interface.py: MambaSpec).
 STATE_CACHE_FROM = version_key("0.15.0")
+# From these versions on a default is bounded by the other value: sequences by the tokens of a step, and those by the
+# sequences' length (vllm/engine/arg_utils.py).
+SEQS_BOUND_FROM, TOKENS_BOUND_FROM = version_key("0.10.1"), version_key("0.11.1")
+# FlashInfer's sampler: unasked where it is installed, then only with VLLM_USE_FLASHINFER_SAMPLER=1. Before, V1 did not
+# call the FlashInfer of its time (vllm/v1/sample/ops/topk_topp_sampler.py).
+FLASHINFER_SAMPLER_FROM, FLASHINFER_SAMPLER_ASKED_FROM = version_key("0.9.0"), version_key("0.11.1")
 
 
 @dataclass(frozen=True)
 class Batching:
+    """Sequences and tokens of a step."""
+
     seqs: int
     tokens: int
+
+    def beside(self, version: Version, max_model_len: int, seqs: int | None, tokens: int | None) -> Batching:
+        """These defaults beside what is given: the engine bounds each by the other (vllm/engine/arg_utils.py)."""
+        most = self.seqs if seqs is None else seqs
+        if tokens is None:
+            # No more than all sequences have at their longest.
+            filled = min(self.tokens, most * max_model_len) if version >= TOKENS_BOUND_FROM else self.tokens
+        else:
+            filled = tokens
+        if seqs is None and version >= SEQS_BOUND_FROM:
+            most = min(most, filled) if filled > 0 else most
+        return Batching(most, filled)
 
 
 def lookup(key: str, version: Version, runner: str, gpu: str = "", gib: float = 0.0) -> dict[str, Any]:

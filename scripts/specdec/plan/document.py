@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from specdec import facts
-from specdec.plan import choose, enginelog, kvcache, memory, serving, speed
+from specdec.plan import choose, configured, enginelog, kvcache, memory, serving, speed
 from specdec.plan.acceptance import Acceptance
 from specdec.plan.checks import pair_findings
 from specdec.plan.claims import claim_about, objections
@@ -16,6 +16,7 @@ from specdec.plan.memory import Rank
 from specdec.plan.serving import Point
 from specdec.plan.setup import Setup
 from specdec.plan.speed import Engine
+from specdec.plan.start import parted
 from specdec.plan.tasks import assumed
 from specdec.plan.verdict import Verdict, judge
 from specdec.plan.weights import GIB
@@ -27,6 +28,7 @@ LOAD_GBS = 0.2  # a network disk or a busy node; the chart's start-up budget cou
 START_SECONDS = 90  # processes, compilation and graph capture
 
 
+FLASHINFER_WORTH_SAYING = 0.2  # GiB
 BATCHES = (1, 16, 64, 128)
 CURVE = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
 
@@ -35,15 +37,21 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
     """The whole plan of one engine. Raises SpecdecError where a price or a machine is asked for that is not known."""
     wishes = wishes or Wishes()
     setup = planned.setup
-    planned.warnings += pair_findings(setup)
+    refusals, planned.warnings = parted(planned.refusals, [*planned.warnings, *pair_findings(setup)])
     verdict = judge(setup)
     mem = verdict.memory
+    if (more := memory.flashinfer_gain(setup)) > FLASHINFER_WORTH_SAYING:
+        text = (
+            f"where the image has FlashInfer, vLLM {setup.version} samples with it and has {more:.1f} GiB more KV cache"
+        )
+        planned.warnings.append(("SD338", f"{text}; VLLM_USE_FLASHINFER_SAMPLER=1 or 0 settles which"))
     out: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "fits": verdict.fits,
+        "starts": not refusals,
         "reasons": verdict.reasons,
         "changes_that_fit": verdict.changes,
-        "warnings": [{"code": code, "message": message} for code, message in planned.warnings],
+        "warnings": [],
         "engine": planned.name,
         "engine_version": setup.version,
         "runner": setup.runner,
@@ -52,6 +60,9 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
         "method": setup.speculation.method if setup.speculation else None,
         "accelerator": setup.accelerator.key,
         "tensor_parallel_size": setup.tp,
+        "pipeline_parallel_size": setup.pp,
+        "data_parallel_size": setup.dp,
+        "gpus": setup.gpus,
         "max_model_len": setup.max_model_len,
         "max_num_seqs": setup.max_num_seqs,
         "max_num_batched_tokens": setup.max_num_batched_tokens,
@@ -71,7 +82,9 @@ def plan_document(planned: Planned, wishes: Wishes | None = None) -> dict[str, A
     if taken := draft_cost(setup, verdict):
         out["draft_cost"] = taken
     out |= speed_document(planned, verdict, wishes)
-    out["warnings"] = [{"code": code, "message": message} for code, message in planned.warnings]
+    # What it will not start on comes first.
+    out["warnings"] = [{"code": c, "message": m, "severity": "error"} for c, m in refusals]
+    out["warnings"] += [{"code": c, "message": m, "severity": "warning"} for c, m in planned.warnings]
     return out
 
 
@@ -81,10 +94,10 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
     engine = speed.engine(setup, wishes.load)
     engine = replace(engine, scale=time_scale(engine, wishes))
     spec = setup.speculation
-    most = serving.capacity(engine, verdict.memory) or setup.max_num_seqs
+    most = serving.capacity(engine, verdict.memory) or setup.most_requests
     accepted = (wishes.acceptance or assumed(spec.method, wishes.task)) if spec else None
     at = min(wishes.concurrency, most)
-    choice = choose.choose(engine, accepted, batch=at, most_batch=setup.max_num_seqs) if accepted else None
+    choice = choose.choose(engine, accepted, batch=at, most_batch=setup.most_requests) if accepted else None
     scheduled = choice.schedule if choice and schedule_allowed(setup) and len(choice.schedule) > 1 else ()
     static = (choice.static or (spec.k if spec else 0)) if choice else 0
     point_rows = serving.points(
@@ -93,7 +106,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
     curve = serving.points(
         engine,
         accepted,
-        [b for b in CURVE if b <= setup.max_num_seqs],
+        [b for b in CURVE if b <= setup.most_requests],
         most=most,
         static=static,
         schedule=scheduled,
@@ -106,6 +119,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
             "output_len": wishes.load.output_len,
             "prefix_hits": wishes.prefix_hits,
             "concurrency": at,
+            "concurrency_asked": wishes.concurrency,
         },
         "requests_at_once": most,
         "speed": [speed_row(p, method) for p in point_rows],
@@ -115,6 +129,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
             "schedule": [{"from": r.first, "to": r.last, "tokens": r.tokens} for r in scheduled],
         },
         "crossover_batch": choice.crossover if choice else None,
+        "configured": configured.document(engine, accepted, choice, most) if accepted and choice else None,
         "acceptance": acceptance_document(engine, accepted, static) if accepted else None,
         "when_the_kv_cache_is_full": preemption(engine, verdict, wishes),
         "time_scale": round(engine.scale, 4),
@@ -167,6 +182,7 @@ def acceptance_document(engine: Engine, accepted: Acceptance, k: int) -> dict[st
         "rate": round(accepted.rate(k), 4),
         "drafting_probability": round(engine.drafting(accepted, k), 3),
         "source": accepted.source,
+        "known_positions": len(accepted.positions),
     }
 
 
@@ -174,9 +190,9 @@ def preemption(engine: Engine, verdict: Verdict, wishes: Wishes) -> str:
     """What happens when the KV cache runs out: vLLM preempts the newest request and computes its tokens again."""
     load = wishes.load
     whole = load.input_len + load.output_len
-    fit = int(verdict.memory.kv_cache_tokens / whole) if whole else 0
-    if fit >= engine.setup.max_num_seqs:
-        return f"it does not fill: {engine.setup.max_num_seqs} requests of {whole} tokens fit at their longest"
+    fit = int(verdict.memory.kv_cache_tokens / whole) * engine.setup.dp if whole else 0
+    if fit >= engine.setup.most_requests:
+        return f"it does not fill: {engine.setup.most_requests} requests of {whole} tokens fit at their longest"
     again = engine.prefill_ms(load.input_len + load.output_len / 2)
     return (
         f"above {fit} requests of {whole} tokens the newest is preempted and its tokens are computed again: "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specdec.errors import SpecdecError
-from specdec.plan.checks import pair_findings
+from specdec.plan.checks import ENDS_ON, pair_findings
 from specdec.plan.verdict import judge
 from specdec.plan.workloads import plan_input
 
@@ -47,7 +47,7 @@ def engine_findings(engine: EngineWorkload) -> list[PlanFinding]:
             return []
         return [PlanFinding(error.code, "error", error.message, error.fix, error.path)]
     found = [
-        PlanFinding(code, "error" if code in ("SD201", "SD221", "SD228", "SD230", "SD231") else "warning", text, None)
+        PlanFinding(code, "error" if code in ENDS_ON else "warning", text, None)
         for code, text in pair_findings(planned.setup)
     ]
     if any(code == GPU_ASSUMED for code, _ in planned.warnings):

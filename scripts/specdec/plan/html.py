@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specdec.plan.charts import COLORS, Line, bar_legend, legend, line_chart, memory_bar
+from specdec.plan.table import errors, gpus, will_not_start
 
 
 def report(documents: list[dict[str, Any]]) -> str:
@@ -27,11 +28,11 @@ def engine_page(doc: dict[str, Any]) -> str:
         pair += " with " + escape(doc["draft"].rsplit("/", 1)[-1])
     elif doc["method"]:
         pair += f" with {escape(doc['method'])}"
-    gpus = f"{doc['tensor_parallel_size']} x {doc['accelerator']}"
     parts = [
         (
-            f"<h1>{pair}</h1><p class=sub>{escape(doc['engine'])} on {gpus}, vLLM {escape(doc['engine_version'])}, "
-            f"{doc['load']['input_len']} tokens in and {doc['load']['output_len']} out</p>"
+            f"<h1>{pair}</h1><p class=sub>{escape(doc['engine'])} on {gpus(doc)}, vLLM"
+            f" {escape(doc['engine_version'])}, {doc['load']['input_len']} tokens in and"
+            f" {doc['load']['output_len']} out</p>"
         ),
         verdict(doc),
         memory(doc),
@@ -66,6 +67,12 @@ def verdict(doc: dict[str, Any]) -> str:
         row = min(doc["cost"]["per_million_output_tokens"], key=lambda r: abs(r["concurrency"] - best["batch"]))
         facts.append((f"${row.get(best['arm'], row['baseline']):.2f}", "a million output tokens"))
     cells = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in facts)
+    if refusal := will_not_start(doc):
+        found = "".join(f"<p>{escape(e['code'])}: {escape(e['message'])}</p>" for e in errors(doc))
+        note = "<p class=how>The speed and cost below are what it would do if it did start.</p>"
+        text = f"<b class=word>{escape(refusal)}.</b>{found}"
+        text += "".join(f"<p>{escape(r)}.</p>" for r in doc["reasons"])
+        return f'<section class="verdict no">{text}{note}<div class=facts>{cells}</div></section>'
     if doc["fits"]:
         text = (
             f"<b class=word>It fits.</b> KV cache of {doc['ranks'][doc['deciding_rank']]['kv_cache_gib']:.1f} GiB a GPU"
@@ -88,12 +95,15 @@ def at_load(doc: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {r["arm"]: r for r in doc["curve"] if r["batch"] == batches[0]}
 
 
+def label(doc: dict[str, Any], index: int, same: bool) -> str:
+    return f"each of {doc['gpus']} GPUs" if same and doc["gpus"] > 1 else f"GPU {index}"
+
+
 def memory(doc: dict[str, Any]) -> str:
     ranks = doc["ranks"]
     same = all(r == ranks[0] for r in ranks)
     bars = "".join(
-        f"<p class=how>{f'each of {len(ranks)} GPUs' if same and len(ranks) > 1 else f'GPU {i}'}</p>{memory_bar(r)}"
-        for i, r in enumerate(ranks[:1] if same else ranks)
+        f"<p class=how>{label(doc, i, same)}</p>{memory_bar(r)}" for i, r in enumerate(ranks[:1] if same else ranks)
     )
     deciding = ranks[doc["deciding_rank"]]
     low, high = deciding["band_gib"]
@@ -132,6 +142,8 @@ def curves(doc: dict[str, Any]) -> str:
             if cross
             else f"Speculation is faster at every load up to {time[0].points[-1][0]:g} requests at once. "
         )
+    if doc["configured"]:
+        where += f"{escape(doc['configured']['text'][:1].upper() + doc['configured']['text'][1:])}. "
     times = line_chart(time, x_label="requests at once", y_label="ms a token", mark=mark)
     rates = line_chart(rate, x_label="requests at once", y_label="tokens a second")
     between = "<p class=how>Computed from the time per token with the prompts of the other requests between.</p>"
@@ -149,7 +161,9 @@ def money(doc: dict[str, Any]) -> str:
         return f"<section><h2>Cost</h2><p>{escape(missing)}</p></section>" if missing else ""
     rows = cost["per_million_output_tokens"]
     arms = [a for a in COLORS if a in rows[0]]
-    lines = [Line(a, [(r["concurrency"], r[a]) for r in rows if r["concurrency"] >= 8]) for a in arms]
+    # Few users carry the whole machine: their dollars would flatten the rest of the chart.
+    drawn = [r for r in rows if r["concurrency"] >= 8] or rows
+    lines = [Line(a, [(r["concurrency"], r[a]) for r in drawn]) for a in arms]
     approx = " (approximate)" if cost["price_approximate"] else ""
     sale = ""
     if cost["sale_dollars_per_million"]:

@@ -19,20 +19,22 @@ def engines_of(
     none."""
     from specdec import manifests
 
-    parsed = [manifest for text, file in texts(what, values, set_values) for manifest in manifests.parse(text, file)]
+    read = texts(what, values, set_values)
+    parsed = [manifest for text, file in read for manifest in manifests.parse(text, file)]
     found = manifests.engines(parsed, engine_version)
     if not found:
-        raise SpecdecError(
-            "no vLLM engine in these manifests",
-            code="no-engine",
-            file=what[0] if what else None,
-            fix="a workload whose container runs vLLM's API server",
-        )
+        file = ", ".join(dict.fromkeys(what)) or None
+        fix = "a workload whose container runs vLLM's API server"
+        if not parsed:
+            fix = "manifests have apiVersion and kind; a values file is planned with --values FILE"
+            raise SpecdecError("there is no Kubernetes object in it", code="no-engine", file=file, fix=fix)
+        raise SpecdecError("no vLLM engine in these manifests", code="no-engine", file=file, fix=fix)
     return found
 
 
 def texts(what: list[str], values: list[Path], set_values: list[str]) -> list[tuple[str, str]]:
-    files = [w for w in what if w == "-" or w.endswith((".yaml", ".yml", ".json")) or Path(w).is_file()]
+    """(content, name) of manifests: files, folders, standard input (-), or what values or an environment render to."""
+    files = [w for w in what if w == "-" or w.endswith((".yaml", ".yml", ".json")) or is_folder(w) or Path(w).is_file()]
     if files and (values or set_values):
         raise SpecdecError(
             "manifests and values together",
@@ -40,10 +42,14 @@ def texts(what: list[str], values: list[Path], set_values: list[str]) -> list[tu
             fix="values are rendered into manifests: give the one or the other",
         )
     if files and len(files) == len(what):
-        return [(sys.stdin.read() if f == "-" else read(Path(f)), "<stdin>" if f == "-" else f) for f in files]
+        return [pair for file in files for pair in contents(file)]
     from specdec import helm
     from specdec.environments import Environment
 
+    for word in (w for w in what if "/" in w and not Path(w).exists()):
+        raise SpecdecError(
+            "no such file", code="manifest-missing", file=word, fix="a manifest, a folder, or an environment"
+        )
     if len(what) > 1 or (what and values):
         raise SpecdecError(f"one environment, or files: {' '.join(what)}", code="usage")
     if not what and not values:
@@ -53,11 +59,44 @@ def texts(what: list[str], values: list[Path], set_values: list[str]) -> list[tu
     return [(text, f"{environment.name} (rendered)")]
 
 
+def is_folder(word: str) -> bool:
+    """Whether it is a folder of manifests: an environment's name is first of all an environment."""
+    from specdec import environments
+
+    return bool(word) and Path(word).is_dir() and word not in environments.names()
+
+
+def named(what: list[str]) -> list[str]:
+    """What was given, with an environment's folder as its name: environments/prod is prod."""
+    from specdec import environments
+
+    root = environments.environments_dir().resolve()
+    return [Path(w).resolve().name if is_folder(w) and Path(w).resolve().parent == root else w for w in what]
+
+
+def contents(word: str) -> list[tuple[str, str]]:
+    """(content, name) of a file, of the manifests in a folder, or of standard input."""
+    if word == "-":
+        try:
+            return [(sys.stdin.buffer.read().decode("utf-8-sig"), "<stdin>")]
+        except UnicodeDecodeError as error:
+            wrong = f"not text in UTF-8: {error.reason}"
+            raise SpecdecError(wrong, code="manifest-broken", file="<stdin>", fix="YAML in UTF-8") from error
+    if not is_folder(word):
+        return [(read(Path(word)), word)]
+    files = [f for f in sorted(Path(word).rglob("*")) if f.suffix in (".yaml", ".yml") and f.is_file()]
+    if not files:
+        raise SpecdecError("no manifest in this folder", code="manifest-missing", file=word, fix="files *.yaml")
+    return [(read(file), str(file)) for file in files]
+
+
 def read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise SpecdecError("no such file", code="manifest-missing", file=str(file)) from error
+        raise SpecdecError(
+            "no such file", code="manifest-missing", file=str(file), fix="a manifest, a folder, or an environment"
+        ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise SpecdecError(f"not readable: {error}", code="manifest-broken", file=str(file)) from error
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from specdec.plan.table import beside, continued, errors, gpus, will_not_start
+
 
 def report(documents: list[dict[str, Any]]) -> str:
     return "\n".join(page(d) for d in documents)
@@ -12,13 +14,16 @@ def report(documents: list[dict[str, Any]]) -> str:
 def page(doc: dict[str, Any]) -> str:
     rank = doc["ranks"][doc["deciding_rank"]]
     lines = [
-        f"## {doc['engine']}: {'fits' if doc['fits'] else 'does not fit'}",
+        f"## {doc['engine']}: {will_not_start(doc) or ('fits' if doc['fits'] else 'does not fit')}",
         "",
         f"{doc['target']}"
         + (f" with {doc['draft']}" if doc["draft"] else "")
-        + f" on {doc['tensor_parallel_size']} x {doc['accelerator']}, vLLM {doc['engine_version']}.",
+        + f" on {gpus(doc)}, vLLM {doc['engine_version']}.",
         "",
     ]
+    if refusal := will_not_start(doc):
+        lines += [f"**{refusal}**; the figures below are what it would do if it did start.", ""]
+        lines += [f"- {e['code']}: {e['message']}" for e in errors(doc)]
     lines += [f"- {reason}" for reason in doc["reasons"]] + [
         f"- would fit: {change}" for change in doc["changes_that_fit"]
     ]
@@ -45,10 +50,12 @@ def page(doc: dict[str, Any]) -> str:
     lines += [
         f"| {r['batch']} | {r['arm']} | {r['k'] or ''} | {r['tpot_ms']:.2f} | {r['speedup']:.2f} |"
         f" {r['tokens_per_second']:,.0f} |"
-        for r in doc["speed"]
+        for r in [*doc["speed"], *beside(doc)]
     ]
     if doc["acceptance"]:
-        lines += ["", f"Acceptance {doc['acceptance']['source']}."]
+        lines += ["", f"Acceptance {doc['acceptance']['source']}{continued(doc)}."]
+    if found := doc["configured"]:
+        lines += ["", f"{found['text'][:1].upper()}{found['text'][1:]}."]
     if cost := doc["cost"]:
         lines += [
             "",
@@ -61,5 +68,5 @@ def page(doc: dict[str, Any]) -> str:
         lines += ["", f"Published claims about this pair ({found['source']}; unverified) cannot all hold:", ""] + [
             f"- {o}" for o in found["objections"]
         ]
-    lines += [""] + [f"> {w['code']}: {w['message']}" for w in doc["warnings"]]
+    lines += [""] + [f"> {w['code']}: {w['message']}" for w in doc["warnings"] if w not in errors(doc)]
     return "\n".join(lines).rstrip() + "\n"

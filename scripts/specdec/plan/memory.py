@@ -10,7 +10,7 @@ sampling for max_num_seqs sequences over the whole vocabulary.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specdec.plan import defaults, kvcache
 from specdec.plan.setup import Setup
@@ -118,13 +118,26 @@ def sampling_peak(setup: Setup, size: int, rank: int) -> float:
     if setup.runner == "v0" and rank > 0:
         return 0.0
     # The V2 runner's dummy requests ask for neither top-k nor top-p.
-    copies = {"sort": CONSTANTS.sort_copies, "kernel": CONSTANTS.kernel_copies, "none": 0.0}[
-        defaults.sampler(setup.release, setup.runner)
-    ]
+    copies = {"sort": CONSTANTS.sort_copies, "kernel": CONSTANTS.kernel_copies, "none": 0.0}[sampler(setup)]
     seqs = min(setup.max_num_seqs, setup.max_num_batched_tokens)
     # Beside a draft the rejection sampler's dummy run holds a second row of logits for each sequence.
     logits = 2 if setup.speculation and setup.runner == "v1" else 1
     return seqs * setup.target.vocab * (4 * copies + logits * size)
+
+
+def sampler(setup: Setup) -> str:
+    """sort, kernel or none. FlashInfer masks in place, as the kernel of later versions does."""
+    usual = defaults.sampler(setup.release, setup.runner)
+    told = setup.flashinfer_sampler and setup.release >= defaults.FLASHINFER_SAMPLER_FROM
+    return "kernel" if usual == "sort" and setup.runner == "v1" and told else usual
+
+
+def flashinfer_gain(setup: Setup) -> float:
+    """GiB of KV cache more than planned where the image has FlashInfer and the version then samples with it unasked."""
+    unasked = defaults.FLASHINFER_SAMPLER_FROM <= setup.release < defaults.FLASHINFER_SAMPLER_ASKED_FROM
+    if setup.runner != "v1" or not unasked or setup.flashinfer_sampler is not None or setup.kv_cache_memory_bytes:
+        return 0.0
+    return plan(replace(setup, flashinfer_sampler=True)).kv_gib - plan(setup).kv_gib
 
 
 def non_torch(setup: Setup) -> float:
@@ -137,11 +150,13 @@ def non_torch(setup: Setup) -> float:
         alone = c.context * setup.accelerator.memory_gib
     if any(g.kind == "linear" for g in setup.target.kv):
         alone += c.state
-    if setup.tp == 1 and setup.pp == 1:
+    # Data-parallel replicas of a dense model do not talk on the GPU; those of a mixture exchange tokens.
+    ranks = setup.gpus if setup.target.experts else setup.tp * setup.pp
+    if ranks == 1:
         return alone
     if setup.accelerator.link != "nvlink":
         return alone + c.pcie
-    return alone + c.nvlink + c.peer * (setup.tp * setup.pp - 1)
+    return alone + c.nvlink + c.peer * (ranks - 1)
 
 
 def cuda_graphs(setup: Setup) -> float:
@@ -161,13 +176,13 @@ def draft_weights(setup: Setup, rank: int) -> float:
     tp = kvcache.draft_tp(setup)
     if rank >= tp:
         return 0.0
-    return rank_weights(spec.draft, spec.draft_format, tp, spec.draft_dtype) / GIB
+    return rank_weights(spec.draft, spec.draft_format, tp, spec.draft_dtype, dp=setup.dp) / GIB
 
 
 def plan_rank(setup: Setup, rank: int) -> Rank:
     total = setup.accelerator.memory_gib
     budget = setup.utilisation * total
-    loaded = rank_weights(setup.target, setup.format, setup.tp, setup.dtype, encoders=setup.multimodal)
+    loaded = rank_weights(setup.target, setup.format, setup.tp, setup.dtype, encoders=setup.multimodal, dp=setup.dp)
     target = loaded / setup.pp / GIB
     draft = draft_weights(setup, rank)
     act, other, graphs = activation(setup, rank), non_torch(setup), cuda_graphs(setup)

@@ -22,7 +22,10 @@ def parse(name: str, whole: dict[str, Any], *, checkpoint_bytes: int | None = No
     shape = next((layer.shape for layer in layers if layer.shape), None)
     latent = any("mla" in layer.mixers for layer in layers)
     heads = shape.heads if shape else 1
-    positions = config.get("max_position_embeddings", default=0)
+    positions = config.number("max_position_embeddings") if config.get("max_position_embeddings") else 0
+    quantization = config.get("quantization_config", "compression_config", default={}) or {}
+    if not isinstance(quantization, dict):
+        raise config.error("quantization_config", f"quantization_config is {quantization!r}: an object is needed")
     weights = [
         Weight("embed", vocab * hidden, "split", vocab, hidden),
         *([] if config.tied else [Weight("head", vocab * hidden, "split", vocab, hidden)]),
@@ -55,7 +58,7 @@ def parse(name: str, whole: dict[str, Any], *, checkpoint_bytes: int | None = No
         expert_intermediate=moe.intermediate if moe else 0,
         mtp_layers=config.get("num_nextn_predict_layers", "mtp_num_hidden_layers", default=0),
         checkpoint_bytes=checkpoint_bytes,
-        quantization=config.get("quantization_config", "compression_config", default={}) or {},
+        quantization=quantization,
         config=whole,
         mm_tokens=image_tokens(config),
         source=source,

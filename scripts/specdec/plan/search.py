@@ -11,7 +11,7 @@ from specdec import facts
 from specdec.errors import SpecdecError
 from specdec.plan import catalogue, choose, cost, heads, memory, serving, speed
 from specdec.plan.acceptance import Acceptance
-from specdec.plan.checks import pair_findings
+from specdec.plan.checks import ENDS_ON, pair_findings
 from specdec.plan.setup import Accelerator, Setup, Speculation, build
 from specdec.plan.tasks import assumed
 from specdec.plan.verdict import fits
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from specdec.plan.workloads import Planned
 
 LOADS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
-# Findings that keep an engine from starting.
-FATAL = {"SD201", "SD221", "SD223", "SD227", "SD228", "SD230", "SD231"}
+# Findings that rule a candidate out: the engine ends at its start, or at a long prompt.
+FATAL = ENDS_ON | {"SD227"}
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,14 @@ class Found:
 
 
 def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
-    """Ranked by dollars a million output tokens. Acceptance that was measured counts for the method that it was
-    measured on."""
-    base = planned.setup
+    """Ranked by dollars a million output tokens, on the engine's own cloud where it says which and no other is asked.
+
+    Acceptance that was measured counts for the method that it was measured on.
+    """
+    base, cloud = planned.setup, wishes.cloud or planned.cloud
     found: list[Candidate] = []
     tried = 0
-    for setup in setups(base, wishes.cloud):
+    for setup in setups(base, cloud):
         plan = memory.plan(setup)
         if not fits(plan, setup) or any(code in FATAL for code, _ in pair_findings(setup)):
             tried += 1
@@ -68,7 +70,7 @@ def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
             price = cost.price(
                 setup.accelerator.key,
                 setup.tp,
-                cloud=wishes.cloud,
+                cloud=cloud,
                 machine=wishes.machine,
                 region=wishes.region,
                 provisioning=wishes.provisioning,
@@ -81,6 +83,8 @@ def search(planned: Planned, wishes: Wishes, target_tpot_ms: float) -> Found:
         most = serving.capacity(engine, plan)
         accepted = acceptance(setup, base, wishes)
         for k in range(1, choose.most_tokens(setup) + 1) if accepted else (0,):
+            if not choose.allowed(setup, k):
+                continue
             tried += 1
             best = best_load(engine, accepted, k, most, target_tpot_ms)
             if best is None:
@@ -152,7 +156,7 @@ def setups(base: Setup, cloud: str | None) -> Iterator[Setup]:
                         base.target,
                         gpu,
                         version=base.version,
-                        runner=base.runner,
+                        runner=runner_for(base, spec),
                         tp=tp,
                         utilisation=base.utilisation,
                         max_model_len=base.max_model_len,
@@ -162,6 +166,21 @@ def setups(base: Setup, cloud: str | None) -> Iterator[Setup]:
                         eager=base.eager,
                         speculation=spec,
                     )
+
+
+def runs(method: str, base: Setup) -> bool:
+    """Whether that version runs the method, on the image that there is: suffix decoding needs a package of its own."""
+    row = facts.engines()["methods"].get(method, {})
+    has = facts.in_range(row.get("rows", []), base.version) and not facts.in_range(row.get("notRun", []), base.version)
+    return bool(has) and (method != "suffix" or (base.speculation is not None and base.speculation.method == "suffix"))
+
+
+def runner_for(base: Setup, spec: Speculation | None) -> str:
+    """The runner that the version takes for a method, where the base's was not chosen against its default."""
+    told = base.speculation.method if base.speculation else None
+    if base.runner != facts.default_runner(base.version, told):
+        return base.runner
+    return facts.default_runner(base.version, spec.method if spec else None)
 
 
 def quantizations(base: Setup, gpu: Accelerator) -> list[str | None]:
@@ -178,10 +197,17 @@ def speculations(base: Setup) -> list[Speculation | None]:
         found.append(base.speculation)
     if layer := heads.mtp(base.target):
         found.append(Speculation("mtp", 1, layer, FORMATS["none"], draft_dtype=layer.dtype))
+    found = [spec for spec in found if spec is None or runs(spec.method, base)]
     seen = {base.speculation.draft.name} if base.speculation and base.speculation.draft else set()
     for name in facts.models():
         model = catalogue.load(name)
-        if name in seen or model.vocab != base.target.vocab or model.parameters * 6 > base.target.parameters:
+        method = model.family if model.family in ("eagle", "eagle3", "medusa") else "draft_model"
+        if (
+            name in seen
+            or not runs(method, base)
+            or model.vocab != base.target.vocab
+            or model.parameters * 6 > base.target.parameters
+        ):
             continue
         if model.family in ("eagle", "eagle3", "medusa"):
             if (model.config.get("target_hidden_size") or model.hidden) == base.target.hidden:

@@ -34,11 +34,12 @@ class Point:
 
 
 def capacity(engine: Engine, memory: Memory) -> int:
-    """Requests of this load that run at once: bounded by max_num_seqs and by the KV cache at half the output."""
+    """Requests of this load that run at once: bounded by max_num_seqs and by the KV cache at half the output, both of
+    each data-parallel replica."""
     setup = engine.setup
     tokens = min(engine.load.context, setup.max_model_len)
     in_cache = int(memory.kv_cache_tokens / tokens) if tokens else setup.max_num_seqs
-    return max(1, min(setup.max_num_seqs, in_cache)) if memory.kv_cache_tokens > 0 else 0
+    return max(1, min(setup.max_num_seqs, in_cache)) * setup.dp if memory.kv_cache_tokens > 0 else 0
 
 
 def points(
@@ -100,7 +101,7 @@ def point(
     # The others' prompts run between this request's steps: in a closed loop, one each for every request that ends.
     prefill = engine.prefill_ms(prompt)
     own = max(0.0, prefill - engine.prefill_ms(1))
-    shared = (running - 1) * own / load.output_len
+    shared = (engine.each(running) - 1) * own / load.output_len
     tail = choose.spread(acceptance, k, load.output_len) if acceptance else 1.0
     seconds = (prefill + load.output_len * (ms + shared)) / 1e3
     total = running * load.output_len / seconds

@@ -12,7 +12,6 @@ from specdec.plan.models import Model
 from specdec.plan.weights import Format, chosen_format
 
 WITHOUT_WEIGHTS = {"ngram", "ngram_gpu", "suffix"}
-HEADS = {"eagle", "eagle3", "medusa", "mtp", "mlp_speculator", "dflash", "dspark"}
 # Bytes of one cached number with its share of scales: one of 32 bits for a head of 128 in the formats that scale each
 # token, one of 8 bits for 16 numbers in NVFP4; DeepSeek's own layout takes 656 bytes for a latent of 576.
 KV_BYTES: dict[str, float] = {
@@ -111,10 +110,25 @@ class Setup:
     kv_cache_memory_bytes: int | None = None
     kv_dtype: str = "auto"
     prefix_caching: bool | None = None
+    flashinfer_sampler: bool | None = None
 
     @property
     def release(self) -> Version:
         return version_key(self.version)
+
+    @property
+    def pipes(self) -> int:
+        """Batches that run at once: one for each data-parallel replica, and one for each pipeline stage of it."""
+        return self.dp * self.pp
+
+    @property
+    def gpus(self) -> int:
+        return self.tp * self.pp * self.dp
+
+    @property
+    def most_requests(self) -> int:
+        """Requests that run at once at most: max_num_seqs holds for each data-parallel replica."""
+        return self.max_num_seqs * self.dp
 
     def without_speculation(self) -> Setup:
         return replace(self, speculation=None)
@@ -142,11 +156,13 @@ def build(
     speculation: Speculation | None = None,
     kv_cache_memory_bytes: int | None = None,
     prefix_caching: bool | None = None,
+    flashinfer_sampler: bool | None = None,
 ) -> Setup:
-    """A Setup with the defaults of that version and runner on that GPU."""
+    """A Setup with the defaults of that version and runner on that GPU. flashinfer_sampler: None where nobody says."""
     release = version_key(version)
     length = target.max_positions if max_model_len in (None, -1) else int(max_model_len or 0)
     batch = defaults.batching(release, runner, accelerator.key, accelerator.memory_gib, length)
+    batch = batch.beside(release, length, max_num_seqs, max_num_batched_tokens)
     fmt, _ = chosen_format(target, quantization)
     chosen_dtype = target.dtype if dtype in (None, "auto") else str(dtype)
     if chosen_dtype in ("float32", "float") and dtype in (None, "auto"):
@@ -169,8 +185,8 @@ def build(
         dp=dp,
         utilisation=utilisation if utilisation is not None else defaults.utilisation(release, runner),
         max_model_len=length,
-        max_num_seqs=batch.seqs if max_num_seqs is None else max_num_seqs,
-        max_num_batched_tokens=batch.tokens if max_num_batched_tokens is None else max_num_batched_tokens,
+        max_num_seqs=batch.seqs,
+        max_num_batched_tokens=batch.tokens,
         kv_bytes=kv_bytes,
         draft_kv_bytes=draft_kv_bytes,
         dtype=chosen_dtype,
@@ -182,4 +198,5 @@ def build(
         kv_cache_memory_bytes=kv_cache_memory_bytes,
         kv_dtype=kv,
         prefix_caching=prefix_caching,
+        flashinfer_sampler=flashinfer_sampler,
     )

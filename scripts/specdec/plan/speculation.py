@@ -9,13 +9,15 @@ from specdec import facts
 from specdec.errors import SpecdecError, unknown
 from specdec.plan import catalogue, heads
 from specdec.plan.models import Model
-from specdec.plan.setup import HEADS, WITHOUT_WEIGHTS, Speculation
+from specdec.plan.setup import WITHOUT_WEIGHTS, Speculation
 from specdec.plan.weights import chosen_format
 
 if TYPE_CHECKING:
     from specdec.manifests import EngineWorkload
 
 DEFAULT_SUFFIX_TOKENS = 24
+# The most that the engine's sampler verifies (vllm/v1/sample/rejection_sampler.py: MAX_SPEC_LEN; 32 before 0.11).
+MOST_TOKENS = 128
 # Methods that an engine takes and the chart has no value for.
 OTHER_METHODS = {"pard", "p_eagle"}
 
@@ -26,7 +28,18 @@ def speculation(
     args = engine.args.speculative
     if args is None:
         return None, []
-    k = args.num_speculative_tokens or max((tokens for _, _, tokens in args.schedule), default=0)
+    k = args.num_speculative_tokens
+    if k is None:
+        k = max((tokens for _, _, tokens in args.schedule), default=None)
+    for first, last, tokens in args.schedule:
+        if not (1 <= first <= last and 0 <= tokens <= MOST_TOKENS):
+            words = f"a schedule of {tokens} tokens for {first} to {last} requests"
+            raise bad_k(
+                words, engine.manifest.file, f"[first, last, tokens]: 1 <= first <= last, 0 to {MOST_TOKENS} tokens"
+            )
+    stated = args.raw.get("num_speculative_tokens")
+    if k is None and stated is not None:
+        raise bad_k(f"num_speculative_tokens is {stated!r}, not a whole number", engine.manifest.file)
     return make_speculation(
         args.method,
         target,
@@ -45,7 +58,7 @@ def make_speculation(
     method: str,
     target: Model,
     *,
-    k: int,
+    k: int | None,
     draft_name: str | None = None,
     draft_tp: int | None = None,
     quantization: str | None = None,
@@ -56,7 +69,7 @@ def make_speculation(
     usual_head: bool = False,
 ) -> tuple[Speculation, list[tuple[str, str]]]:
     """Speculation of any method with its draft as a Model. Raises SpecdecError where the draft or K is missing or
-    impossible."""
+    impossible. K None: what the method takes where it is told none."""
     warnings: list[tuple[str, str]] = []
     method = canonical(method)
     if method not in (known := facts.engines()["methods"]) and method not in OTHER_METHODS:
@@ -74,6 +87,8 @@ def make_speculation(
             )
     elif method not in WITHOUT_WEIGHTS and not draft_name and usual_head and (draft := heads.usual(method, target)):
         warnings.append(("SD226", f"no head is named: one of the usual shape for {target.name}"))
+    elif not draft_name and not known.get(method, {}).get("needsModel", True) and (draft := heads.mtp(target)):
+        pass  # layers of the target's own checkpoint, as DSpark's of DeepSeek
     elif method not in WITHOUT_WEIGHTS:
         if not draft_name:
             raise SpecdecError(
@@ -88,27 +103,39 @@ def make_speculation(
             method = draft.family
         if method in ("eagle", "eagle3") and draft.family in ("eagle", "eagle3"):
             method = draft.family if draft.family == "eagle3" else method
-    if method == "suffix" and not k:
-        k = DEFAULT_SUFFIX_TOKENS
+    if k is None:
+        k = default_tokens(method, draft)
+    if k is None:
+        raise bad_k(f"num_speculative_tokens is missing, and {method} has no default", file)
     if k < 1 and not schedule:
-        raise SpecdecError(
-            f"{k} speculative tokens", code="SD222", file=file, path="speculative.numTokens", fix="1 or more"
-        )
+        raise bad_k(f"{k} speculative tokens", file)
+    if k > MOST_TOKENS:
+        raise bad_k(f"{k} speculative tokens: the engine verifies at most {MOST_TOKENS} a step", file, "3 to 5")
     most = draft.layers if method == "medusa" and draft else None
     if most and k > most:
-        raise SpecdecError(
-            f"{k} speculative tokens from a head that proposes {most}",
-            code="SD222",
-            file=file,
-            path="speculative.numTokens",
-            fix=f"at most {most}",
-        )
-    if method in HEADS and draft and draft.family == "mtp" and k > 1 and draft.layers and k % draft.layers:
+        raise bad_k(f"{k} speculative tokens from a head that proposes {most}", file, f"at most {most}")
+    if method == "mtp" and draft and draft.layers and k > draft.layers and k % draft.layers:
         warnings.append(
             ("SD225", f"{k} speculative tokens from {draft.layers} prediction layers: the engine wants a multiple")
         )
     fmt = chosen_format(draft, quantization)[0] if draft else None
     return Speculation(method, k, draft, fmt, draft_tp, draft.dtype if draft else None, max_len, schedule), warnings
+
+
+def bad_k(message: str, file: str | None, fix: str = "1 or more") -> SpecdecError:
+    return SpecdecError(message, code="SD222", file=file, path="speculative.numTokens", fix=fix)
+
+
+def default_tokens(method: str, draft: Model | None) -> int | None:
+    """K where the engine is told none: the draft's own number (n_predict), or the suffix tree's depth."""
+    if method == "suffix":
+        return DEFAULT_SUFFIX_TOKENS
+    if draft is None:
+        return None
+    if draft.family == "mtp" or method == "medusa":
+        return draft.layers
+    stated = draft.config.get("n_predict")
+    return stated if isinstance(stated, int) else None
 
 
 def canonical(method: str) -> str:

@@ -114,9 +114,9 @@ def forward_ms(
 ) -> float:
     """One forward pass over `tokens` tokens of `sequences` sequences, with the output head over `sampled` of them."""
     k, tp = CONSTANTS, setup.tp
-    body = product_ms(
-        m, c.dense_bytes + c.expert_bytes * touched(c, tokens, sequences), tokens * c.flops, c.flops_per_s
-    )
+    # The experts of a rank serve the tokens of all data-parallel replicas.
+    active = c.expert_bytes * touched(c, tokens * setup.dp, sequences * setup.dp)
+    body = product_ms(m, c.dense_bytes + active, tokens * c.flops, c.flops_per_s)
     head = product_ms(m, c.head_bytes, sampled * c.head_flops, m.bf16 * 1e3)
     kv = sum(sequences * per_token * min(load.context, window or load.context) for per_token, window in c.kv)
     traffic = (kv + sequences * c.state_bytes) / m.nominal_bytes_per_ms
@@ -124,6 +124,9 @@ def forward_ms(
     if tp > 1:
         moved = tokens * c.hidden * 2 * 2 * (tp - 1) / tp
         reduce = 2 * c.layers * (m.reduce_ms + moved / m.reduce_bytes_per_ms)
+    if setup.dp > 1 and c.experts:
+        # Tokens go to the experts' ranks and come back, in each layer.
+        reduce += 2 * c.layers * (m.reduce_ms + tokens * c.hidden * 2 * (setup.dp - 1) / m.reduce_bytes_per_ms)
     sampling = sampled * setup.target.vocab * 4 * k.sampling_copies / m.nominal_bytes_per_ms
     return body + head + traffic + reduce + sampling + host_ms + layers_ms(c)
 
@@ -135,7 +138,11 @@ def layers_ms(c: Costs) -> float:
 
 @dataclass(frozen=True)
 class Engine:
-    """A setup with the costs of target and draft, for one load. Cheap to ask many times."""
+    """A setup with the costs of target and draft, for one load. Cheap to ask many times.
+
+    `batch` is of the whole engine: its data-parallel replicas and its pipeline's stages share it, each with a batch of
+    its own.
+    """
 
     setup: Setup
     machine: Machine
@@ -146,12 +153,18 @@ class Engine:
 
     def baseline_ms(self, batch: float) -> float:
         """Time per output token without speculation, ms."""
+        batch = self.each(batch)
         return self.scale * forward_ms(
             self.setup, self.machine, self.target, batch, batch, self.load, sampled=batch, host_ms=CONSTANTS.host_ms
         )
 
+    def each(self, batch: float) -> float:
+        """Sequences in one of the batches that run at once."""
+        return max(1.0, batch / self.setup.pipes) if self.setup.pipes > 1 else batch
+
     def step_ms(self, batch: float, k: int, drafting: float = 1.0) -> float:
         """One step that verifies K tokens of the share `drafting` of its sequences, and drafts the next, ms."""
+        batch = self.each(batch)
         tokens = batch * (1 + k * drafting)
         verify = forward_ms(
             self.setup, self.machine, self.target, tokens, batch, self.load, sampled=tokens, host_ms=CONSTANTS.host_ms
@@ -159,8 +172,8 @@ class Engine:
         return self.scale * (verify + self.draft_ms(batch, k))
 
     def draft_ms(self, batch: float, k: int) -> float:
-        """All passes of the draft for one step: the first over what was just verified, the others over one token a
-        sequence."""
+        """All passes of the draft for one step over `batch` sequences of one batch: the first over what was just
+        verified, the others over one token a sequence."""
         if self.draft is None or k == 0:
             return 0.0
         spec, d = self.setup.speculation, self.draft
@@ -211,11 +224,13 @@ def engine(setup: Setup, load: Load | None = None, *, scale: float = 1.0) -> Eng
     gpu = tuple(sorted(setup.accelerator.tflops.items()))
     if "bf16" not in setup.accelerator.tflops:
         raise SpecdecError(f"{setup.accelerator.key} states no bf16 throughput", code="facts-broken", path="tflops")
-    target = costs(setup.target, setup.format, setup.dtype, setup.tp, setup.kv_bytes, gpu)
+    target = costs(setup.target, setup.format, setup.dtype, setup.tp, setup.kv_bytes, gpu, dp=setup.dp)
     spec, draft = setup.speculation, None
     if spec and spec.draft and spec.draft_format is not None:
         shared = setup.target if spec.draft.family in ("eagle", "mtp") else None
-        draft = costs(spec.draft, spec.draft_format, spec.draft.dtype, setup.tp, setup.draft_kv_bytes, gpu, shared)
+        draft = costs(
+            spec.draft, spec.draft_format, spec.draft.dtype, setup.tp, setup.draft_kv_bytes, gpu, shared, setup.dp
+        )
     return Engine(setup, machine(setup), target, draft, load or Load(), scale)
 
 

@@ -36,15 +36,20 @@ def costs(
     kv_bytes: float,
     gpu: tuple[tuple[str, float], ...],
     shared_head: Model | None = None,
+    dp: int = 1,
 ) -> Costs:
-    """`shared_head`: the target whose output head a draft uses, where it has none of its own."""
+    """`shared_head`: the target whose output head a draft uses, where it has none of its own.
+
+    dp: replicas that the experts are divided over. Each rank then computes for the tokens of all of them, so that the
+    operations of a token of its own stay the same.
+    """
     size = DTYPE_BYTES[dtype]
     tflops = dict(gpu)
     dense = expert = flops = head = 0.0
     for w in model.weights:
         if w.part in ("embed", "vision"):
             continue
-        amount = weight_bytes(w, model, fmt, tp, size)
+        amount = weight_bytes(w, model, fmt, tp, size, dp)
         if w.part == "expert":
             expert += amount
         elif w.part == "head":

@@ -200,9 +200,13 @@ def element_bytes(dtype: str) -> int:
     return size
 
 
-def weight_bytes(weight: Weight, model: Model, fmt: Format, tp: int, dtype_bytes: int) -> float:
-    """Bytes of one weight on the rank that holds the most of it."""
-    params = weight.params / share_divisor(weight, model, tp)
+def weight_bytes(weight: Weight, model: Model, fmt: Format, tp: int, dtype_bytes: int, dp: int = 1) -> float:
+    """Bytes of one weight on the rank that holds the most of it.
+
+    Experts are divided over the ranks of all data-parallel replicas too, with and without expert parallelism
+    (vllm/model_executor/layers/fused_moe/config.py: flatten_tp_across_dp); what else there is, each replica holds.
+    """
+    params = weight.params / share_divisor(weight, model, tp) / (dp if weight.part == "expert" else 1)
     if weight.part in ("embed", "head"):
         padded = math.ceil(weight.rows / (VOCAB_PADDING * tp)) * VOCAB_PADDING if weight.rows else 0
         return padded * weight.columns * dtype_bytes
@@ -224,13 +228,15 @@ def share_divisor(weight: Weight, model: Model, tp: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def rank_weights(model: Model, fmt: Format, tp: int, dtype: str | None = None, *, encoders: bool = True) -> float:
+def rank_weights(
+    model: Model, fmt: Format, tp: int, dtype: str | None = None, *, encoders: bool = True, dp: int = 1
+) -> float:
     """Bytes of a model's loaded weights on each of `tp` ranks, with its table of rotary angles.
 
     encoders: whether those of images and sound are loaded.
     """
     size = element_bytes(dtype or model.dtype)
-    total = sum(weight_bytes(w, model, fmt, tp, size) for w in model.weights if encoders or w.part != "vision")
+    total = sum(weight_bytes(w, model, fmt, tp, size, dp) for w in model.weights if encoders or w.part != "vision")
     return total + rotary_bytes(model, size)
 
 

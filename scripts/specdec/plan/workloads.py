@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec import facts
-from specdec.errors import SpecdecError, unknown
+from specdec.errors import SpecdecError
+from specdec.objects import mapping, sequence
 from specdec.plan import catalogue
+from specdec.plan.gpus import accelerator, refuse_slices
 from specdec.plan.models import Model
-from specdec.plan.setup import Accelerator, Setup, build
+from specdec.plan.setup import Setup, build
 from specdec.plan.speculation import speculation
 from specdec.plan.weights import GIB, chosen_format
 
@@ -22,24 +24,13 @@ if TYPE_CHECKING:
     from specdec.plan.speed import Load
 
 ASSUMED_ACCELERATOR = "h100-80gb"
-# Node labels and product names to types of accelerators.yaml.
-GPU_WORDS = {
-    "h100": "h100-80gb",
-    "h200": "h200-141gb",
-    "b200": "b200",
-    "a100": "a100-80gb",
-    "l40s": "l40s",
-    "a10g": "a10g",
-    "l4": "l4",
-    "rtx-pro-6000": "rtx-pro-6000",
-}
 # The KV cache of a CPU engine that is told nothing (VLLM_CPU_KVCACHE_SPACE), GiB.
 CPU_KV_GIB = 4
 
 
 @dataclass
 class Planned:
-    """One engine of the manifests, ready to plan."""
+    """One engine of the manifests, ready to plan. refusals: what the rules say that it will not start on."""
 
     name: str
     setup: Setup
@@ -47,32 +38,7 @@ class Planned:
     gpus: int
     cloud: str | None = None
     warnings: list[tuple[str, str]] = field(default_factory=list)
-
-
-def accelerator_type(stated: str | None) -> str | None:
-    """The type of accelerators.yaml that a label, annotation or product name means. Raises SpecdecError for a MIG
-    slice."""
-    if stated is None:
-        return None
-    word = stated.lower()
-    if word in facts.accelerators():
-        return word
-    return next((key for part, key in GPU_WORDS.items() if part in word), None)
-
-
-def accelerator(name: str, cloud: str | None = None) -> Accelerator:
-    """Raises SpecdecError for a type that is unknown, or that this cloud does not have."""
-    rows = facts.accelerators()
-    key = accelerator_type(name)
-    if key is None:
-        raise unknown("accelerator", name, rows, path="accelerator.type")
-    if cloud and key != "cpu":
-        shapes = facts.machines().get(cloud, {})
-        if shapes and key not in {m["accelerator"] for m in shapes.values()}:
-            fix = "GKE's 24 GB class is the L4 (g2 machines): accelerator.type l4" if key == "a10g" else None
-            fix = fix or "it has " + ", ".join(sorted({m["accelerator"] for m in shapes.values()}))
-            raise SpecdecError(f"{cloud} has no {rows[key]['name']}", code="SD330", path="accelerator.type", fix=fix)
-    return Accelerator.of(key, rows[key])
+    refusals: list[tuple[str, str]] = field(default_factory=list)
 
 
 def plan_input(
@@ -93,7 +59,11 @@ def plan_input(
         raise SpecdecError(
             "the engine names no model", code="no-model", file=where, path=f"{engine.name}.args", fix="--model NAME"
         )
-    version = engine_version or engine.engine_version
+    version = facts.known_version(engine_version) if engine_version else engine.engine_version
+    if version is not None and not facts.in_range(facts.engines()["versions"], version):
+        nearest = facts.nearest_version(version)
+        warnings.append(("SD337", f"vLLM {version} is not known: planned as {nearest}, the nearest that is"))
+        version = nearest
     if version is None:
         raise SpecdecError(
             f"the image {engine.image} does not say which vLLM it is",
@@ -106,6 +76,7 @@ def plan_input(
     if name is None:
         name = ASSUMED_ACCELERATOR
         warnings.append(("SD331", f"no GPU type is stated: planned for {ASSUMED_ACCELERATOR} (--accelerator TYPE)"))
+    refuse_slices(engine)
     gpu = accelerator(name, cloud or cloud_of(engine))
     kv_cache_bytes = args.kv_cache_memory_bytes
     if gpu.key == "cpu":
@@ -139,9 +110,10 @@ def plan_input(
         multimodal=multimodal(args),
         speculation=spec,
         kv_cache_memory_bytes=kv_cache_bytes,
+        flashinfer_sampler=flashinfer_sampler(engine),
     )
     check_lengths(setup, where)
-    warnings += longer_than_known(setup, engine)
+    warnings += longer_than_known(setup, engine) + fewer_tokens_than_sequences(setup)
     return Planned(engine.name, setup, engine.replicas, engine.gpus, cloud or cloud_of(engine), warnings)
 
 
@@ -152,6 +124,20 @@ def longer_than_known(setup: Setup, engine: EngineWorkload) -> list[tuple[str, s
         return []
     text = f"max_model_len {setup.max_model_len} is more than the {setup.target.max_positions} positions of"
     return [("SD336", f"{text} {setup.target.name}: the engine refuses it without a rope scaling")]
+
+
+def fewer_tokens_than_sequences(setup: Setup) -> list[tuple[str, str]]:
+    """A step that cannot hold one token of each sequence, by what is given and what the engine fills in."""
+    if setup.max_num_batched_tokens >= setup.max_num_seqs:
+        return []
+    text = f"max_num_batched_tokens {setup.max_num_batched_tokens} is less than max_num_seqs {setup.max_num_seqs}"
+    return [("SD108", f"{text}, by what is given and the defaults of vLLM {setup.version}: the engine refuses that")]
+
+
+def flashinfer_sampler(engine: EngineWorkload) -> bool | None:
+    """What the variable says; None where the engine decides by what its image has."""
+    value = engine.env.get("VLLM_USE_FLASHINFER_SAMPLER")
+    return None if value is None else value.strip() not in ("", "0")
 
 
 def prefix_caching(args: EngineArgs) -> bool | None:
@@ -174,7 +160,7 @@ def multimodal(args: EngineArgs) -> bool:
 
 def memory_limit(engine: EngineWorkload) -> float:
     """GiB that the container may use; 0 where it states no limit."""
-    limits = (engine.container.get("resources") or {}).get("limits") or {}
+    limits = mapping(mapping(engine.container.get("resources")).get("limits"))
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]i?)?", str(limits.get("memory") or ""))
     if not match:
         return 0.0
@@ -186,13 +172,16 @@ def host_folders(engine: EngineWorkload) -> dict[str, Path]:
     """Models that the pod reads from a folder of this machine, by the path that they have in the container."""
     args = engine.args
     names = [args.model, args.speculative.model if args.speculative else None]
-    volumes = {v.get("name"): (v.get("hostPath") or {}).get("path") for v in engine.pod_spec.get("volumes") or []}
+    volumes = {
+        str(mapping(v).get("name")): mapping(mapping(v).get("hostPath")).get("path")
+        for v in sequence(engine.pod_spec.get("volumes"))
+    }
     found: dict[str, Path] = {}
-    for mount in engine.container.get("volumeMounts") or []:
-        host, inside = volumes.get(mount.get("name")), str(mount.get("mountPath") or "").rstrip("/")
+    for mount in map(mapping, sequence(engine.container.get("volumeMounts"))):
+        host, inside = volumes.get(str(mount.get("name"))), str(mount.get("mountPath") or "").rstrip("/")
         for name in names:
             if host and inside and name and name.startswith(inside + "/"):
-                folder = Path(host) / name.removeprefix(inside + "/")
+                folder = Path(str(host)) / name.removeprefix(inside + "/")
                 if (folder / "config.json").is_file():
                     found[name] = folder
     return found
@@ -200,7 +189,7 @@ def host_folders(engine: EngineWorkload) -> dict[str, Path]:
 
 def cloud_of(engine: EngineWorkload) -> str | None:
     """The cloud that the pod's node selector is written for, where it says."""
-    selector = engine.pod_spec.get("nodeSelector") or {}
+    selector = mapping(engine.pod_spec.get("nodeSelector"))
     return "gke" if any(str(key).startswith("cloud.google.com/") for key in selector) else None
 
 
@@ -259,16 +248,21 @@ def check_lengths(setup: Setup, file: str | None = None) -> None:
             fix="above 0, at most 1",
         )
     if setup.max_model_len < 1:
+        none = setup.max_model_len == setup.target.max_positions
         raise SpecdecError(
-            f"{setup.target.name} states no length and none is given",
+            f"{setup.target.name} states no length and none is given"
+            if none
+            else f"max_model_len is {setup.max_model_len}",
             code="SD326",
             file=file,
             path="engine.maxModelLen",
-            fix="set it",
+            fix="set it" if none else f"1 to {setup.target.max_positions}",
         )
     for value, path in (
         (setup.max_num_seqs, "engine.maxNumSeqs"),
         (setup.max_num_batched_tokens, "engine.maxNumBatchedTokens"),
+        (setup.dp, "engine.dataParallelSize"),
+        (1 if setup.kv_cache_memory_bytes is None else setup.kv_cache_memory_bytes, "engine.kvCacheMemoryBytes"),
     ):
         if value < 1:
             raise SpecdecError(f"{path} is {value}", code="SD326", file=file, path=path, fix="1 or more")

@@ -18,6 +18,7 @@ def not_yet_known(text: str) -> bool:
     return bool(re.search(r"\$[\w({]|\{\{", text))
 
 
+SHELL_VARIABLE = re.compile(r"(?<!\\)\$\{?([A-Za-z_]\w*)\}?")
 ARG_UTILS = "vllm/engine/arg_utils.py"
 # Switches for what newer engines do without being told.
 THE_ONLY_WAY_NOW = ("--use-v2-block-manager", "--disable-log-requests")
@@ -173,7 +174,7 @@ def unreadable_argument(engine: EngineWorkload) -> Iterator[Problem]:
     "variable-left-in-argument",
     Severity.error,
     reason="Kubernetes replaces $(NAME) in arguments by a variable of the same container. Where there is none it "
-    "leaves the text as it is, and the engine gets it.",
+    "leaves the text as it is, and the engine gets it. $NAME is a shell's, and not in single quotes.",
     fix="set the variable with env, or write $$(NAME) where the text is meant",
     source="https://kubernetes.io/docs/tasks/inject-data-application/define-command-argument-container/",
     bad="""
@@ -188,7 +189,10 @@ containers:
 )
 @each_engine
 def variable_left_in_argument(engine: EngineWorkload) -> Iterator[Problem]:
-    if engine.container.get("envFrom") or engine_args.shell_script(engine.argv) is not None:
+    if engine_args.shell_script(engine.argv) is not None:
+        yield from _kept_by_quotes(engine)
+        return
+    if engine.container.get("envFrom"):
         return
     for part in ("command", "args"):
         words = engine.container.get(part)
@@ -198,6 +202,21 @@ def variable_left_in_argument(engine: EngineWorkload) -> Iterator[Problem]:
                 if name not in engine.env:
                     path = (*engine.container_path, part, index)
                     yield Problem(engine.manifest, path, f"$({name}) is not a variable of the container")
+            for name in SHELL_VARIABLE.findall(text):
+                if name in engine.env:
+                    path = (*engine.container_path, part, index)
+                    message = f"${name} is text to the engine: without a shell only $({name}) is replaced"
+                    yield Problem(engine.manifest, path, message, f"$({name})")
+
+
+def _kept_by_quotes(engine: EngineWorkload) -> Iterator[Problem]:
+    """Variables whose values are known and that are still there: nothing but single quotes keeps them from a shell."""
+    for flag, value in engine.args.raw:
+        for name in SHELL_VARIABLE.findall(value or ""):
+            if engine.env.get(name) is not None:
+                message = f"${name} stands in single quotes, where the shell leaves it as it is"
+                fix = f"end the quotes before it: '...'\"${name}\"'...', or take the shell away and write $({name})"
+                yield Problem(engine.manifest, engine.path_of(flag), message, fix)
 
 
 @rule(
@@ -248,3 +267,36 @@ def memory_utilization_range(engine: EngineWorkload) -> Iterator[Problem]:
         path = engine.path_of("--gpu-memory-utilization")
         edits = set_value(engine, "--gpu-memory-utilization", f"{share / 100:g}") if fix else ()
         yield Problem(engine.manifest, path, f"the share of memory is {share:g}", fix, edits)
+
+
+# What has been reported to end in "out of memory", and to start one hundredth below.
+LITTLE_HEADROOM = 0.97
+
+
+@rule(
+    "SD304",
+    "little-headroom",
+    Severity.warning,
+    reason="The engine takes its share of the GPU's memory at start; CUDA's context, NCCL's buffers, fragments and, "
+    "before 0.20, CUDA graphs are outside of it. Above 0.97 less than 2.4 of 80 GB is left for them: it may start, and "
+    "end under load with `CUDA out of memory`. 0.98 has failed where 0.97 ran.",
+    fix="--gpu-memory-utilization 0.92, and 0.97 at most after a load test",
+    source="vllm-project/vllm#57475, #17549; https://docs.vllm.ai/en/latest/configuration/conserving_memory.html",
+    bad="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --gpu-memory-utilization=0.99]
+""",
+    good="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --gpu-memory-utilization=0.92]
+""",
+)
+@each_engine
+def little_headroom(engine: EngineWorkload) -> Iterator[Problem]:
+    share = engine.args.gpu_memory_utilization
+    # A fixed size of the cache makes the engine ignore the share; on CPUs it is of the node's memory.
+    if share is None or engine.args.kv_cache_memory_bytes or engine.accelerator == "cpu" or "cpu" in engine.image:
+        return
+    if LITTLE_HEADROOM < share <= 1:
+        path = engine.path_of("--gpu-memory-utilization")
+        yield Problem(engine.manifest, path, f"{(1 - share) * 100:.2g} % of the GPU's memory are left outside")

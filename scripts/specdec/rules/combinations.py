@@ -26,7 +26,7 @@ def slots(method: str, k: int) -> int:
 def batching(engine: EngineWorkload) -> list[tuple[int, int]]:
     """(sequences, tokens) of a step, as given or by default: one pair for every class of GPU that it may run on."""
     from specdec.plan.defaults import batching as defaults
-    from specdec.plan.workloads import accelerator_type
+    from specdec.plan.gpus import accelerator_type
 
     version, rows = facts.version_key(engine.engine_version or ""), facts.accelerators()
     known = accelerator_type(engine.accelerator)
@@ -233,7 +233,8 @@ def _wrong_schedule(given: object) -> str | None:
 def schedule_above_its_maximum(engine: EngineWorkload) -> Iterator[Problem]:
     asked = speculation(engine)
     most = max((tokens for _, _, tokens in asked.schedule), default=0) if asked else 0
-    if asked and asked.num_speculative_tokens and most > asked.num_speculative_tokens:
+    # Another rule says of a number below 1 that it is none.
+    if asked and (asked.num_speculative_tokens or 0) > 0 and most > (asked.num_speculative_tokens or 0):
         message = f"a schedule with {most} tokens where num_speculative_tokens is {asked.num_speculative_tokens}"
         yield Problem(engine.manifest, place(engine, SCHEDULE), message)
 

@@ -31,6 +31,20 @@ def config_of(engine: EngineWorkload, name: str | None) -> dict[str, Any] | None
     return mapping(row.get("config")) if row else None
 
 
+def method_is_certain(engine: EngineWorkload) -> bool:
+    """Whether the engine takes the method that stands in its arguments: it was given, or the draft is known to be a
+    whole model, which the engine then takes for a draft model."""
+    from specdec.plan.heads import kind
+
+    asked = engine.args.speculative
+    if asked is None or asked.method_given or asked.legacy:
+        return asked is not None
+    config = config_of(engine, asked.model)
+    names = [str(name) for name in (config or {}).get("architectures") or []]
+    whole = all(name.endswith(("ForCausalLM", "ForConditionalGeneration")) for name in names)
+    return bool(config and names and whole and kind(config) is None and "eagle" not in str(asked.model).lower())
+
+
 def folders(engine: EngineWorkload) -> dict[str, Path]:
     """Folders with a config.json for this engine's models, by the model's name in its arguments."""
     from specdec.plan.workloads import host_folders

@@ -53,7 +53,7 @@ def fix_files(manifests: Sequence[Manifest], check: Check) -> list[Fixed]:
             break
     for change in changes.values():
         if change.new != change.old:
-            _write(Path(change.file), change.new)
+            overwrite(Path(change.file), change.new)
     return [change for change in changes.values() if change.new != change.old or change.refused]
 
 
@@ -77,7 +77,7 @@ def _step(change: Fixed, findings: list[Finding]) -> bool:
     return True
 
 
-def _write(path: Path, text: str) -> None:
+def overwrite(path: Path, text: str) -> None:
     """Over the old file, with its byte order mark and its ends of lines."""
     old = path.read_bytes()
     encoding = "utf-8-sig" if old.startswith(b"\xef\xbb\xbf") else "utf-8"

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from specdec.manifests import EngineWorkload
-from specdec.objects import mapping, sequence
+from specdec.manifests import EngineWorkload, pod_containers, pod_specs
+from specdec.objects import Manifest, Path, mapping, sequence
 from specdec.rules.caches import KSERVE, caching, fetches, hub_cache
-from specdec.rules.model import Problem, Severity, each_engine, rule
+from specdec.rules.model import Problem, Severity, World, each_engine, rule
 
-GATED = ("meta-llama/", "google/gemma-", "mistralai/Mistral-Large", "mistralai/Mistral-Small", "CohereForAI/")
+# Gemma is free from its fourth version on.
+GATED = re.compile(
+    r"\b(?:meta-llama/|google/gemma-(?!4-)|mistralai/Mistral-(?:Large|Small)|CohereForAI/|CohereLabs/|"
+    r"bigcode/starcoder|databricks/dbrx)[\w.-]*"
+)
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
+# What a command or a script is called that downloads; one that only waits for the files has none of it.
+DOWNLOADER = re.compile(
+    r"huggingface-cli|huggingface_hub|snapshot_download|hf_hub_download|\b(?:download|fetch|pull|prefetch\.)"
+)
 
 
 def _has_token(container: dict[str, Any]) -> bool:
     names = {str(mapping(variable).get("name")) for variable in sequence(container.get("env"))}
-    return bool(names & set(TOKENS)) or bool(container.get("envFrom"))
+    return bool(names & set(TOKENS)) or bool(container.get("envFrom")) or "--token" in _words(container)
+
+
+def _offline(env: dict[str, str | None]) -> bool:
+    return (env.get("HF_HUB_OFFLINE") or "").lower() in ("1", "true", "on", "yes")
+
+
+def _words(container: dict[str, Any]) -> str:
+    """What the container runs: command, arguments and literal variables as one text."""
+    env = [mapping(variable).get("value") for variable in sequence(container.get("env"))]
+    words = [*sequence(container.get("command")), *sequence(container.get("args")), *env]
+    return " ".join(str(word) for word in words if word is not None)
+
+
+def _gated(text: str) -> list[str]:
+    return list(dict.fromkeys(GATED.findall(text)))
 
 
 @rule(
@@ -30,17 +54,44 @@ def _has_token(container: dict[str, Any]) -> bool:
     bad=caching("160Gi").replace(", {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hub, key: token}}}", ""),
     good=caching("160Gi"),
 )
-@each_engine
-def gated_model_without_token(engine: EngineWorkload) -> Iterator[Problem]:
-    if (engine.env.get("HF_HUB_OFFLINE") or "") in ("1", "true") or engine.manifest.kind in KSERVE:
+def gated_model_without_token(world: World) -> Iterator[Problem]:
+    for engine in world.engines:
+        yield from _without_token(engine)
+    theirs = {(id(engine.manifest), engine.path) for engine in world.engines}
+    for manifest in world.manifests:
+        for path, spec in pod_specs(manifest):
+            if (id(manifest), path) not in theirs:
+                yield from _downloads_without_token(manifest, spec, path)
+
+
+def _without_token(engine: EngineWorkload) -> Iterator[Problem]:
+    prefetched: set[str] = set()
+    for container, path in pod_containers(engine.pod_spec, engine.path):
+        text = _words(container) if "initContainers" in path else ""
+        names = _gated(text) if DOWNLOADER.search(text) else []
+        prefetched.update(names)
+        # Where the engine has the token, another rule says that it is in the wrong container.
+        if names and not _has_token(container) and not _has_token(engine.container):
+            yield _no_token(engine.manifest, container, path, names)
+    everywhere = [container for container, _ in pod_containers(engine.pod_spec, engine.path)]
+    if _offline(engine.env) or engine.manifest.kind in KSERVE or any(map(_has_token, [*everywhere, engine.container])):
         return
-    fetching = [engine.container, *(mapping(item) for item in sequence(engine.pod_spec.get("initContainers")))]
-    if any(_has_token(container) for container in fetching):
-        return
-    gated = [name for name in fetches(engine) if name.startswith(GATED)]
-    if gated:
-        message = f"{' and '.join(gated)} is gated, and no container has a token"
-        yield Problem(engine.manifest, (*engine.container_path, "env"), message)
+    names = [name for name in fetches(engine) if GATED.match(name) and name not in prefetched]
+    if names:
+        yield _no_token(engine.manifest, engine.container, engine.container_path, names)
+
+
+def _downloads_without_token(manifest: Manifest, spec: dict[str, Any], path: Path) -> Iterator[Problem]:
+    """In a Job or DaemonSet that fills a cache for engines."""
+    for container, place in pod_containers(spec, path):
+        text = _words(container)
+        if DOWNLOADER.search(text) and (names := _gated(text)) and not _has_token(container):
+            yield _no_token(manifest, container, place, names)
+
+
+def _no_token(manifest: Manifest, container: dict[str, Any], path: Path, names: list[str]) -> Problem:
+    gated = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} gated"
+    return Problem(manifest, (*path, "env"), f"{gated}, and container {container.get('name')} has no token")
 
 
 PREFETCH = """
@@ -83,7 +134,7 @@ BOTH = "meta-llama/Llama-3.1-8B-Instruct, meta-llama/Llama-3.2-1B-Instruct"
 @each_engine
 def draft_not_fetched(engine: EngineWorkload) -> Iterator[Problem]:
     names = fetches(engine)
-    if len(names) < 2 or (engine.env.get("HF_HUB_OFFLINE") or "").lower() not in ("1", "true", "on", "yes"):
+    if len(names) < 2 or not _offline(engine.env):
         return
     texts = [str(item) for item in sequence(engine.pod_spec.get("initContainers"))]
     target, draft = names
@@ -138,8 +189,7 @@ volumes:
 )
 @each_engine
 def download_to_a_read_only_mount(engine: EngineWorkload) -> Iterator[Problem]:
-    offline = (engine.env.get("HF_HUB_OFFLINE") or "").lower() in ("1", "true", "on", "yes")
-    if offline or not fetches(engine) or engine.manifest.kind in KSERVE:
+    if _offline(engine.env) or not fetches(engine) or engine.manifest.kind in KSERVE:
         return
     cache = hub_cache(engine)
     for index, item in enumerate(sequence(engine.container.get("volumeMounts"))):

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specdec import facts
-from specdec.errors import SpecdecError
 from specdec.manifests import EngineWorkload
 from specdec.objects import mapping
-from specdec.rules.configs import config_of
+from specdec.rules.configs import config_of, method_is_certain
 from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.speculation import example, place, speculation
 
 NGRAM = '{"method": "ngram", "num_speculative_tokens": 3}'
 
 
-def vocabulary(model: str | None) -> int | None:
+def vocabulary(engine: EngineWorkload, model: str | None) -> int | None:
     """The padded size that the engine compares, None for a model that nobody knows."""
-    try:
-        config = mapping(mapping(facts.models().get(model or "")).get("config"))
-    except SpecdecError:
-        return None
+    config = config_of(engine, model) or {}
     size = config.get("vocab_size", mapping(config.get("text_config")).get("vocab_size"))
     return size if isinstance(size, int) else None
 
@@ -46,9 +41,9 @@ def vocabulary_sizes_differ(engine: EngineWorkload) -> Iterator[Problem]:
     if asked is None or asked.method != "draft_model" or asked.raw.get("use_heterogeneous_vocab") is True:
         return
     # Without a method the draft may be a head, whose vocabulary follows another rule.
-    if not asked.method_given and not asked.legacy:
+    if not method_is_certain(engine):
         return
-    target, draft = vocabulary(engine.args.model), vocabulary(asked.model)
+    target, draft = vocabulary(engine, engine.args.model), vocabulary(engine, asked.model)
     if target is not None and draft is not None and target != draft:
         message = f"vocab_size of {engine.args.model} is {target}, of {asked.model} {draft}"
         yield Problem(engine.manifest, place(engine, "model"), message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,12 +139,17 @@ def no_readiness_probe(engine: EngineWorkload) -> Iterator[Problem]:
         yield Problem(engine.manifest, engine.container_path, f"{engine.name} has no readiness probe")
 
 
+# Pages of the API server that do not ask the engine (vllm/entrypoints/openai, vllm/entrypoints/serve).
+WITHOUT_ENGINE = ("/v1/models", "/version", "/metrics", "/docs", "/openapi.json", "/server_info")
+
+
 @rule(
     "SD404",
     "liveness-by-port",
     Severity.warning,
-    reason="The API server's port stays open when the engine's process behind it has died; /health then answers 503. "
-    "A probe of the port alone leaves a dead engine in place.",
+    reason="The API server's port stays open when the engine's process behind it has died, and so do its process and "
+    "pages that need no engine, /v1/models and /metrics among them; /health then answers 503. A probe of anything else "
+    "leaves a dead engine in place.",
     fix="livenessProbe: {httpGet: {path: /health, port: http}}",
     source="vllm-project/vllm#40756; vllm/entrypoints/serve/instrumentator/health.py",
     bad="""
@@ -162,3 +168,14 @@ def liveness_by_port(engine: EngineWorkload) -> Iterator[Problem]:
         port = engine.container["livenessProbe"]["tcpSocket"].get("port", 8000)
         edits = (Edit(path, REMOVED), Edit((*path[:-1], "httpGet"), {"path": "/health", "port": port}))
         yield Problem(engine.manifest, path, "the liveness probe asks the port, not the engine", None, edits)
+        return
+    probe = mapping(engine.container.get("livenessProbe"))
+    page, command = mapping(probe.get("httpGet")).get("path"), mapping(probe.get("exec")).get("command")
+    path = (*engine.container_path, "livenessProbe")
+    if str(page).rstrip("/").partition("?")[0] in WITHOUT_ENGINE:
+        message = f"the liveness probe asks {page}, which answers without an engine"
+        yield Problem(engine.manifest, (*path, "httpGet", "path"), message)
+    words = " ".join(map(str, sequence(command)))
+    if words and not re.search(r"health|generate|completions|localhost|127\.0\.0\.1|\.(py|sh)\b", words):
+        message = f"the liveness probe runs {words[:40]!r}, which does not ask the engine"
+        yield Problem(engine.manifest, (*path, "exec", "command"), message)

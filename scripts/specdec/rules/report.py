@@ -35,7 +35,7 @@ def sarif(findings: Sequence[Finding], rules: dict[str, Rule]) -> str:
     results = [
         {
             "ruleId": finding.code,
-            "ruleIndex": order.index(finding.code),
+            **({"ruleIndex": order.index(finding.code)} if finding.code in rules else {}),
             "level": LEVELS[finding.severity],
             "message": {"text": f"{finding.message}. Fix: {finding.fix}"},
             "locations": [
@@ -77,17 +77,23 @@ def github(findings: Sequence[Finding], rules: dict[str, Rule]) -> str:
     return "\n".join(
         f"::{'notice' if finding.severity == 'note' or finding.ignored else finding.severity} "
         f"file={escaped(finding.file, ':,')},line={finding.line},"
-        f"title={escaped(f'{finding.code} {rules[finding.code].name}', ':,')}"
+        f"title={escaped(_title(finding, rules), ':,')}"
         f"::{escaped(f'{finding.resource}: {finding.message}. Fix: {finding.fix}')}"
         for finding in findings
     )
 
 
+def _title(finding: Finding, rules: dict[str, Rule]) -> str:
+    """The code, with the rule's name where it is a rule's: Terraform's have none."""
+    return f"{finding.code} {rules[finding.code].name}" if finding.code in rules else finding.code
+
+
 def junit(findings: Sequence[Finding], resources: Sequence[tuple[str, str]]) -> str:
     """One test case for each (file, resource); its errors are failures, what else was found is its output."""
-    suite = ElementTree.Element("testsuite", name="specdec validate", tests=str(len(resources)))
+    suite = ElementTree.Element("testsuite", name="specdec validate", tests="0")
     failed = 0
-    for file, resource in resources:
+    everything = dict.fromkeys([*resources, *((finding.file, finding.resource) for finding in findings)])
+    for file, resource in everything:
         case = ElementTree.SubElement(suite, "testcase", classname=file, name=resource)
         own = [finding for finding in findings if (finding.file, finding.resource) == (file, resource)]
         errors = [finding for finding in own if finding.severity == "error" and finding.ignored is None]
@@ -98,6 +104,7 @@ def junit(findings: Sequence[Finding], resources: Sequence[tuple[str, str]]) -> 
         others = [f"{finding.code} {finding.message}" for finding in own if finding not in errors]
         if others:
             ElementTree.SubElement(case, "system-out").text = _printable("\n".join(others))
+    suite.set("tests", str(len(everything)))
     suite.set("failures", str(failed))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)

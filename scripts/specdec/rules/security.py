@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from specdec.manifests import EngineWorkload
+from specdec.manifests import EngineWorkload, pod_containers, pod_specs
 from specdec.objects import Path, mapping, sequence
 from specdec.rules.model import Problem, Severity, World, each_engine, rule
 
@@ -38,6 +39,7 @@ def trust_remote_code(engine: EngineWorkload) -> Iterator[Problem]:
 
 SECRET_FLAGS = ("--api-key", "--hf-token", "--ssl-keyfile-password")
 SECRET_VARIABLE = re.compile(r"(TOKEN|API_KEY|PASSWORD|SECRET|SECRET_ACCESS_KEY|ACCESS_KEY)$")
+HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{20,}\b")
 # Variables that end like a secret and are none, and values that only point to one.
 NOT_SECRET = re.compile(r"TOKENIZERS|MAX_|NUM_|TOKEN_(FILE|PATH)$|_PATH$|_FILE$")
 
@@ -64,18 +66,24 @@ def secret_in_plain_text(world: World) -> Iterator[Problem]:
         for flag, value in engine.args.raw:
             if flag in SECRET_FLAGS and value and not value.startswith("$("):
                 yield Problem(engine.manifest, engine.path_of(flag), f"the value of {flag} stands in the arguments")
-        kinds = ("containers", "initContainers")
-        for path, variable in (found for kind in kinds for found in _variables(engine, kind)):
+        for path, variable in _variables(engine):
             name = str(variable.get("name"))
             if looks_secret(name, variable.get("value")):
                 yield Problem(engine.manifest, path, f"the value of {name} stands in the manifest")
+    # A token of the Hub is known by its form, in whatever downloads: an init container, a Job, a DaemonSet.
+    for manifest in world.manifests:
+        for path, spec in pod_specs(manifest):
+            for container, place in pod_containers(spec, path):
+                for part in ("command", "args"):
+                    if any(HUB_TOKEN.search(str(word)) for word in sequence(container.get(part))):
+                        yield Problem(manifest, (*place, part), f"a token of the Hub stands in the {part}")
 
 
-def _variables(engine: EngineWorkload, kind: str) -> Iterator[tuple[Path, dict[str, object]]]:
-    for index, container in enumerate(sequence(engine.pod_spec.get(kind))):
-        for position, variable in enumerate(sequence(mapping(container).get("env"))):
+def _variables(engine: EngineWorkload) -> Iterator[tuple[Path, dict[str, object]]]:
+    for container, path in pod_containers(engine.pod_spec, engine.path):
+        for position, variable in enumerate(sequence(container.get("env"))):
             if isinstance(variable, dict):
-                yield (*engine.path, kind, index, "env", position), variable
+                yield (*path, "env", position), variable
 
 
 @rule(
@@ -95,12 +103,20 @@ securityContext: {runAsNonRoot: true, runAsUser: 1000}
 )
 @each_engine
 def runs_as_root(engine: EngineWorkload) -> Iterator[Problem]:
-    pod, own = mapping(engine.pod_spec.get("securityContext")), mapping(engine.container.get("securityContext"))
-    together = {**pod, **own}
-    if together.get("runAsUser") == 0 or not (together.get("runAsNonRoot") or together.get("runAsUser")):
-        where = "securityContext" if own else None
-        path = (*engine.container_path, where) if where else engine.container_path
-        yield Problem(engine.manifest, path, f"container {engine.container.get('name')} may run as root")
+    for container, path in containers(engine):
+        own = mapping(container.get("securityContext"))
+        together = {**mapping(engine.pod_spec.get("securityContext")), **own}
+        if together.get("runAsUser") == 0 or not (together.get("runAsNonRoot") or together.get("runAsUser")):
+            place = (*path, "securityContext") if own else path
+            yield Problem(engine.manifest, place, f"container {container.get('name')} may run as root")
+
+
+def containers(engine: EngineWorkload) -> Iterator[tuple[dict[str, Any], Path]]:
+    """The engine's own container and those that run before it, with their places."""
+    yield engine.container, engine.container_path
+    for container, path in pod_containers(engine.pod_spec, engine.path):
+        if "initContainers" in path:
+            yield container, path
 
 
 @rule(
@@ -122,12 +138,13 @@ containers:
 )
 @each_engine
 def mutable_image(engine: EngineWorkload) -> Iterator[Problem]:
-    if not engine.image or "@" in engine.image:
-        return
-    tag = engine.image.rsplit("/", 1)[-1].partition(":")[2]
-    if not re.search(r"\d", tag) or tag.startswith(("latest", "nightly")):
-        message = f"{engine.image} {'has no tag' if not tag else 'may change'}"
-        yield Problem(engine.manifest, (*engine.container_path, "image"), message)
+    for container, path in containers(engine):
+        image = str(container.get("image") or "")
+        if not image or "@" in image:
+            continue
+        tag = image.rsplit("/", 1)[-1].partition(":")[2]
+        if not re.search(r"\d", tag) or tag.startswith(("latest", "nightly")):
+            yield Problem(engine.manifest, (*path, "image"), f"{image} {'has no tag' if not tag else 'may change'}")
 
 
 @rule(
@@ -177,8 +194,10 @@ containers:
 )
 @each_engine
 def privileged(engine: EngineWorkload) -> Iterator[Problem]:
-    if mapping(engine.container.get("securityContext")).get("privileged") is True:
-        yield Problem(engine.manifest, (*engine.container_path, "securityContext", "privileged"), "privileged")
+    for container, path in containers(engine):
+        if mapping(container.get("securityContext")).get("privileged") is True:
+            message = f"container {container.get('name')} is privileged"
+            yield Problem(engine.manifest, (*path, "securityContext", "privileged"), message)
     for key in ("hostPID", "hostNetwork"):
         # Engines over several nodes use the network of their nodes for RDMA.
         if engine.pod_spec.get(key) is True and engine.manifest.kind != "LeaderWorkerSet":
@@ -214,6 +233,6 @@ def secret_in_config_map(world: World) -> Iterator[Problem]:
 
 def looks_secret(name: str, value: object) -> bool:
     """Whether a variable is a credential: by its name, or a Hugging Face token by its form."""
-    if isinstance(value, str) and re.match(r"hf_[A-Za-z0-9]{20,}$", value):
+    if isinstance(value, str) and HUB_TOKEN.fullmatch(value):
         return True
     return bool(value) and bool(SECRET_VARIABLE.search(name)) and not NOT_SECRET.search(name)

@@ -11,6 +11,7 @@ from specdec.facts import version_key
 from specdec.manifests import EngineWorkload
 from specdec.objects import Path
 from specdec.rules.changes import renamed_field, without_field
+from specdec.rules.configs import method_is_certain
 from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.versions import anywhere, has, known, limit, not_run, without_effect
 
@@ -160,7 +161,7 @@ def unknown_method(engine: EngineWorkload) -> Iterator[Problem]:
 def method_does_not_run(engine: EngineWorkload) -> Iterator[Problem]:
     asked = speculation(engine)
     # Without a method the engine may still find a head's method in its configuration.
-    if asked is None or not asked.method_given:
+    if asked is None or not method_is_certain(engine):
         return
     does = not_run(asked.method, engine.engine_version)
     if does:
@@ -196,7 +197,7 @@ def draft_tensor_parallel_size(engine: EngineWorkload) -> Iterator[Problem]:
     target = engine.args.tensor_parallel_size
     for row in limit("draftTensorParallelSize", engine.engine_version):
         # A model without a method may be a head, whose own configuration decides; the wider row holds for it.
-        exact = asked.method_given and row["methods"] != "*" and asked.method in row["methods"]
+        exact = method_is_certain(engine) and row["methods"] != "*" and asked.method in row["methods"]
         if row["methods"] != "*" and not exact:
             continue
         allowed = sorted({target if size == "target" else size for size in row["allowed"]})

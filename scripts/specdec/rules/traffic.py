@@ -219,3 +219,52 @@ def target_port_missing(world: World) -> Iterator[Problem]:
                 if target not in names:
                     message = f"{manifest.resource} has no port called {target}"
                     yield Problem(service, ("spec", "ports", index, "targetPort"), message)
+
+
+PARKED = """
+apiVersion: v1
+kind: Service
+metadata: {name: router}
+spec: {selector: {app: router}, ports: [{port: 8000}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: router}
+spec:
+  replicas: %s
+  selector: {matchLabels: {app: router}}
+  template:
+    metadata: {labels: {app: router}}
+    spec: {containers: [{name: router, image: "registry.example/router:1"}]}
+"""
+
+
+@rule(
+    "SD509",
+    "service-without-replicas",
+    Severity.warning,
+    reason="All workloads that the Service selects have 0 replicas, and no autoscaler that would wake one: it has no "
+    "endpoints, and every request fails.",
+    fix="1 replica or more, or leave the Service out with its workload",
+    source="https://kubernetes.io/docs/concepts/services-networking/service/#services-without-selectors",
+    bad=PARKED % 0,
+    good=PARKED % 2,
+)
+def service_without_replicas(world: World) -> Iterator[Problem]:
+    scaled = {
+        (manifest.get("spec.scaleTargetRef.kind"), manifest.get("spec.scaleTargetRef.name"))
+        for manifest in world.of_kind("HorizontalPodAutoscaler", "ScaledObject")
+    }
+    # KEDA's own default.
+    scaled |= {("Deployment", name) for kind, name in scaled if kind is None}
+    parked: dict[int, tuple[Manifest, list[str]]] = {}
+    for service in world.of_kind("Service"):
+        workloads = [manifest for manifest, _ in selected(world, service)] if service.get("spec.selector") else []
+        replicas = [(manifest, manifest.get("spec.replicas")) for manifest in workloads]
+        if workloads and all(count == 0 and (m.kind, m.name) not in scaled for m, count in replicas):
+            for manifest, _ in replicas:
+                parked.setdefault(id(manifest), (manifest, []))[1].append(f"Service/{service.name}")
+    for manifest, services in parked.values():
+        verb = "has" if len(services) == 1 else "have"
+        message = f"0 replicas, and {' and '.join(services)} {verb} nothing else to send to"
+        yield Problem(manifest, ("spec", "replicas"), message)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
-from specdec.engine_args import ONE_VALUE, length
+from specdec.engine_args import JSON_FLAG, ONE_VALUE, length
 from specdec.errors import nearest
 from specdec.manifests import EngineWorkload
 from specdec.rules.changes import set_value
@@ -114,6 +117,21 @@ def argument_given_twice(engine: EngineWorkload) -> Iterator[Problem]:
         if len(set(values)) > 1:
             message = f"{flag} is given as {' and as '.join(dict.fromkeys(values))}; the last one holds"
             yield Problem(engine.manifest, engine.path_of(flag), message)
+    for field in _fields_twice(engine.args.value(JSON_FLAG) or ""):
+        yield Problem(engine.manifest, engine.path_of(JSON_FLAG), f"{JSON_FLAG} has {field} twice; the last one holds")
+
+
+def _fields_twice(text: str) -> list[str]:
+    """Fields that a JSON object has more than once."""
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        twice.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+
+    with suppress(ValueError, RecursionError):
+        json.loads(text, object_pairs_hook=note)
+    return twice
 
 
 # Every name of any version from 0.6.3 to 0.33. Quantisation is open to plugins, so there only a near miss is wrong.

@@ -1,7 +1,8 @@
-"""SD131 and SD134: the engine's environment variables against its version (variables.yaml)."""
+"""SD131, SD134 and SD141: the engine's environment variables against its version (variables.yaml)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -110,3 +111,35 @@ def _near(name: str) -> str | None:
     guess = nearest(name, variables())
     # A name that only shares a prefix is a variable of somebody else's.
     return guess if guess and abs(len(guess) - len(name)) <= 3 and guess[:10] == name[:10] else None
+
+
+# Names under which other servers and older images take speculation: SageMaker's and DJL's OPTION_, TGI, scripts.
+ASKS_FOR_DRAFTS = re.compile(r"(^|_)(SPECULATIVE|SPEC_DECODE|SPEC_DECODING|DRAFT_MODEL|SPECULATE)(_|$)")
+
+
+@rule(
+    "SD141",
+    "speculation-in-a-variable",
+    Severity.warning,
+    reason="vLLM is told of speculation by its arguments alone. A variable that asks for it, and that nothing puts "
+    "into the arguments, is passed over without a word: the engine serves, and speculation is off.",
+    fix="--speculative-config in the arguments, or $(NAME) there in place of its value",
+    source="aws/sagemaker-python-sdk#6143; vllm/engine/arg_utils.py",
+    bad="""
+containers:
+  - env: [{name: SPECULATIVE_CONFIG, value: '{"method": "ngram", "num_speculative_tokens": 3}'}]
+""",
+    good="""
+containers:
+  - args: [/models/target, --shutdown-timeout=60, --speculative-config, $(SPECULATIVE_CONFIG)]
+    env: [{name: SPECULATIVE_CONFIG, value: '{"method": "ngram", "num_speculative_tokens": 3}'}]
+""",
+)
+@each_engine
+def speculation_in_a_variable(engine: EngineWorkload) -> Iterator[Problem]:
+    written = " ".join(str(word) for part in ("command", "args") for word in sequence(engine.container.get(part)))
+    for name, value in engine.env.items():
+        asks = ASKS_FOR_DRAFTS.search(name) and name not in variables()
+        if asks and name not in written and engine.args.speculative is None and value not in ("", "0", "false"):
+            message = f"{name} asks for speculation, and no argument does"
+            yield Problem(engine.manifest, variable_path(engine, name), message)

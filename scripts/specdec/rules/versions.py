@@ -16,7 +16,7 @@ Span = tuple[facts.Version, facts.Version | None]
 @cache
 def has(part: Part, name: str, version: str | None) -> bool | None:
     """Whether that version has that name; None where the version is unknown. Outside of the table its ends count."""
-    key = _key(version)
+    key = key_of(version)
     if key is None:
         return None
     key = max(key, _oldest())
@@ -74,7 +74,8 @@ def _does(rows: list[dict[str, Any]], version: str | None) -> str | None:
 
 
 @cache
-def _key(version: str | None) -> facts.Version | None:
+def key_of(version: str | None) -> facts.Version | None:
+    """The version as sortable numbers, None where it is unknown."""
     try:
         return version_key(version) if version else None
     except SpecdecError:

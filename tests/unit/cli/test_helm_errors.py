@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from specdec.helm_errors import explain, known_keys
+from specdec.helm_errors import explain, known_keys, plainly
 
 HEADER = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nvllm-speculative:\n"
 OBJECT = {"type": "object", "additionalProperties": False}
@@ -62,7 +62,7 @@ class TestSchema:
             + "  - at '/engine': additional properties 'a', 'b' not allowed\n"
         )
         assert error.path == "engine.replicas"
-        assert "got string, want integer" in error.message
+        assert "is a text, and has to be a whole number" in error.message
         assert "engine.a" in error.message
         assert "engine.b" in error.message
 
@@ -128,3 +128,46 @@ def test_what_else_helm_says(text: str, code: str) -> None:
     error = explain(text)
     assert error.code == code
     assert error.message
+
+
+class TestWordsForWhatASchemaRefuses:
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ("minimum: got -1, want 1", "is -1, and has to be 1 or more"),
+            ("maximum: got 1e+20, want 128", "is 1e+20, and has to be 128 or less"),
+            ("exclusiveMinimum: got 0, want 0", "is 0, and has to be more than 0"),
+            ("got string, want null or integer", "is a text, and has to be a whole number or null"),
+            ("got array, want object", "is a list, and has to be a mapping"),
+            ("Must be greater than or equal to 1", "has to be greater than or equal to 1"),
+            ("Invalid type. Expected: integer, given: string", "is a text, and has to be a whole number"),
+        ],
+    )
+    def test_words(self, line: str, message: str) -> None:
+        assert plainly(line) == message
+
+    def test_an_element_of_a_list_is_found_where_it_was_given(self, tmp_path: Path) -> None:
+        file = tmp_path / "a.yaml"
+        file.write_text("engine:\n  steps:\n    - {tokens: 1}\n    - {tokens: 500}\n", encoding="utf-8")
+        error = explain(HEADER + "- at '/engine/steps/1/tokens': maximum: got 500, want 128\n", [file])
+        assert (error.file, error.path) == (f"{file}:4", "engine.steps[1].tokens")
+
+    @pytest.mark.parametrize(
+        ("written", "line", "message"),
+        [
+            ('"4"', "got string, want integer", "is the text '4', and has to be a whole number"),
+            (
+                "99999999999999999999",
+                "maximum: got 1e+20, want 10",
+                "is 99999999999999999999, and has to be 10 or less",
+            ),
+            ("{}", "got object, want integer", "is a mapping, and has to be a whole number"),
+        ],
+    )
+    def test_the_value_stands_there_as_the_person_wrote_it(
+        self, tmp_path: Path, written: str, line: str, message: str
+    ) -> None:
+        file = tmp_path / "a.yaml"
+        file.write_text(f"engine: {{replicas: {written}}}\n", encoding="utf-8")
+        error = explain(HEADER + f"- at '/engine/replicas': {line}\n", [file])
+        assert (error.file, error.message) == (f"{file}:1", message)

@@ -66,6 +66,8 @@ def test_values_come_back_from_what_they_render_to(tmp_path: Path, version: str)
         back = migrate(engine, version).values
         assert back["speculative"] == engines[name]["speculative"], name
         expected = {"version": version, "model": {"name": TARGET}, "maxModelLen": 2048, "tensorParallelSize": 4}
+        if name == "suffix":
+            expected["image"] = {"hasArcticInference": True}
         assert back["engine"] == expected | {"dtype": "bfloat16"}, name
 
 
@@ -95,7 +97,7 @@ def test_what_the_target_has_no_more_is_dropped_with_what_does_its_work() -> Non
     assert "disableByBatchSize" not in made.values["speculative"]
     (note,) = made.dropped
     assert note["argument"] == "disable_by_batch_size 16"
-    assert "speculative.schedule" in note["why"]
+    assert "speculative.schedule" in note["instead"]
     kept = migrate(command(config), "0.9.2")
     assert (kept.values["speculative"]["disableByBatchSize"], kept.dropped) == (16, [])
 
@@ -148,14 +150,7 @@ def test_free_arguments_stay_as_they_stood() -> None:
         (Engine("", ["vllm", "serve"]), "0.32.0", "migrate-model", "no model"),
         (Engine("", ["vllm", "serve", TARGET, "--max-modle-len", "8"]), "0.32.0", "migrate-flag", "--max-model-len"),
         (command({"method": "lookahead", "num_speculative_tokens": 3}), "0.32.0", "migrate-method", "ngram"),
-        (
-            command({"method": "medusa", "model": "/m", "num_speculative_tokens": 3}),
-            "0.33.0",
-            "migrate-method",
-            "eagle",
-        ),
         (command({"method": "ngram", "num_specultive_tokens": 3}), "0.32.0", "migrate-field", "num_speculative_tokens"),
-        (command({"method": "custom_class", "num_speculative_tokens": 3}), "0.32.0", "migrate-method", "ngram"),
         (
             command({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": "many"}),
             "0.32.0",
@@ -214,12 +209,22 @@ def test_the_command_prints_values_that_render(capsys: pytest.CaptureFixture[str
     assert "dropped: --port 1" in err
 
 
-def test_the_command_refuses_what_the_chart_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_speculates_nowhere_is_served_without(capsys: pytest.CaptureFixture[str]) -> None:
     config = json.dumps({"method": "draft_model", "model": "/weights/draft", "num_speculative_tokens": 3})
     line = f"vllm serve {TARGET} --pipeline-parallel-size 2 --speculative-config '{config}'"
     code, out, err = run(capsys, "--command", line, "--to", "0.32.0")
+    values = yaml.safe_load(out)
+    assert (code, values["speculative"]) == (0, {"enabled": False})
+    assert values["engine"]["pipelineParallelSize"] == 2
+    assert f"dropped: --speculative-config {config}: 2 stages" in err
+    assert "(SD160)" in err
+
+
+def test_the_command_refuses_what_the_chart_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"vllm serve {TARGET} --enable-auto-tool-choice"
+    code, out, err = run(capsys, "--command", line, "--to", "0.32.0")
     assert (code, out) == (2, "")
-    assert "SD160" in err
+    assert "SD159" in err
     assert run(capsys, "--command", line, "--to", "0.32.0", "--no-check")[0] == 0
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from specdec import facts
+from specdec.cli import main
 from specdec.plan import catalogue
 from specdec.plan.models import Model
 from specdec.plan.setup import Accelerator, Setup, build
@@ -49,3 +50,16 @@ def setup(gpu: Callable[..., Accelerator]) -> Callable[..., Setup]:
         return build(the_target, gpu(key, gib), version=version, runner=runner, speculation=spec, **rest)
 
     return make
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """run("plan", "prod") is (exit code, standard output, standard error)."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(list(arguments))
+        out, err = capsys.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    return call

@@ -317,3 +317,23 @@ def test_local_disks_that_do_not_hold_the_checkpoints(setup: Callable[..., Setup
     machine = cost.price("a100-80gb", 1, machine="a2-ultragpu-1g")
     assert [code for code, _ in disk_findings(setup("Qwen/Qwen3-235B-A22B"), machine)] == ["SD334"]
     assert disk_findings(setup(LLAMA_70B, method="draft_model", draft=LLAMA_8B), machine) == []
+
+
+def test_flashinfer_samples_where_it_is_installed(setup: Callable[..., Setup]) -> None:
+    """Llama-3.2-1B on an L40S, 0.10.1: 37.10 GiB of KV cache with FlashInfer in the image, 36.25 planned without."""
+    from dataclasses import replace
+
+    engine = setup("meta-llama/Llama-3.2-1B", key="l40s", version="0.10.1", utilisation=0.9)
+    more = memory.flashinfer_gain(engine)
+    assert more == pytest.approx(0.75, abs=0.1)
+    told = replace(engine, flashinfer_sampler=True)
+    assert memory.plan(told).kv_gib - memory.plan(engine).kv_gib == pytest.approx(more)
+    assert memory.flashinfer_gain(told) == 0
+    assert memory.flashinfer_gain(replace(engine, flashinfer_sampler=False)) == 0
+    # Later versions use it only when asked, and from 0.17 on have a kernel of their own.
+    later = replace(engine, version="0.12.0")
+    assert memory.flashinfer_gain(later) == 0
+    assert memory.sampler(later) == "sort"
+    assert memory.sampler(replace(later, flashinfer_sampler=True)) == "kernel"
+    assert memory.sampler(replace(later, version="0.17.0", flashinfer_sampler=False)) == "kernel"
+    assert memory.sampler(replace(engine, version="0.8.5", flashinfer_sampler=True)) == "sort"

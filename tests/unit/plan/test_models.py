@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from specdec.errors import SpecdecError
@@ -269,3 +271,32 @@ def test_a_tuned_version_or_a_copy_has_the_shape_of_its_row_and_says_so(name: st
 @pytest.mark.parametrize("name", ["acme/none", "mistralai/Mistral-7B-Instruct-v0.1"])
 def test_a_name_that_means_no_one_shape_is_not_known(name: str) -> None:
     assert catalogue.known_row(name) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("num_hidden_layers", 10**12),
+        ("hidden_size", 10**12),
+        ("max_position_embeddings", "long"),
+        ("max_position_embeddings", {"a": 1}),
+        ("quantization_config", 1),
+        ("vocab_size", -1),
+        ("num_attention_heads", 0),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_named(tmp_path: Path, field: str, value: object) -> None:
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "vocab_size": 128256,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config | {field: value}))
+    with pytest.raises(SpecdecError) as refused:
+        catalogue.load("mine", {"mine": tmp_path})
+    assert refused.value.path == field
+    assert refused.value.fix

@@ -8,20 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from specdec.cli import main
 
 SEED = Path(__file__).parents[2] / "data" / "seed-statefulset.yaml"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(list(arguments))
-        out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
-
-    return call
 
 
 def manifest(
@@ -338,3 +326,56 @@ def test_a_benchmark_sets_acceptance_and_the_time_scale(run: Any, tmp_path: Path
     assert doc["acceptance"]["source"] == "measured: bench.json"
     result.write_text("{}")
     assert run("plan", file, "--benchmark", str(result))[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "methods"), [("0.13.0", {"ngram", "eagle3"}), ("0.32.0", {"draft_model", "eagle3"})]
+)
+def test_the_search_names_nothing_that_the_version_does_not_run(
+    run: Any, tmp_path: Path, version: str, methods: set[str]
+) -> None:
+    image = f"vllm/vllm-openai:v{version}"
+    file = manifest(tmp_path, LLAMA, "--max-model-len=4096", image=image)
+    found = json.loads(run("plan", file, "--search", "--format", "json")[1])["candidates"]
+    named = {c["method"] for c in found}
+    assert methods <= named
+    assert "suffix" not in named, "the image lacks its package"
+    assert ("draft_model" in named) == (version != "0.13.0")
+
+
+def test_a_search_takes_one_engine(run: Any) -> None:
+    code, _, err = run("plan", "local", "--search")
+    assert code == 2
+    assert "speculative-baseline" in err
+
+
+def test_k_of_several_prediction_layers_is_what_the_engine_takes(setup: Any) -> None:
+    """Three layers: 1, 2, 3, then whole rounds; vLLM refuses 4 or 5."""
+    from dataclasses import replace
+
+    from specdec.plan import choose
+
+    engine = setup("deepseek-ai/DeepSeek-V3", method="mtp", k=1, tp=8)
+    spec = engine.speculation
+    three = replace(engine, speculation=replace(spec, draft=replace(spec.draft, layers=3)))
+    assert [k for k in range(1, 13) if choose.allowed(three, k)] == [1, 2, 3, 6, 9, 12]
+    assert all(choose.allowed(engine, k) for k in range(1, 13))
+
+
+@pytest.mark.parametrize("sequences", ["1", "7", "8"])
+def test_the_page_of_an_engine_for_few_requests(run: Any, tmp_path: Path, sequences: str) -> None:
+    file = manifest(tmp_path, LLAMA, "--max-model-len=4096", f"--max-num-seqs={sequences}")
+    code, text, _ = run("plan", file, "--format", "html")
+    assert code == 0
+    assert "Dollars for a million output tokens" in text
+    assert "nan" not in text
+
+
+def test_the_search_stays_on_the_cloud_of_the_environment(run: Any) -> None:
+    code, out, _ = run("plan", "dev", "--search", "--target-tpot", "60", "--format", "json")
+    from specdec import facts
+
+    machines = {c["machine"] for c in json.loads(out)["candidates"]}
+    assert code == 0
+    assert machines
+    assert machines <= set(facts.machines()["gke"])

@@ -6,7 +6,7 @@ import os
 import shutil
 from dataclasses import replace
 
-from setup import crds, schemas
+from setup import controllers, crds, schemas
 from setup.dag import SetupError, Step, Work
 from setup.debian import base_step, missing, packages_step, prometheus_step
 from setup.images import image_steps, name_it_vllm
@@ -24,6 +24,7 @@ GROUPS = {
     "checkov": "checkov, in an environment of its own",
     "engine": "vLLM for CPUs, in an environment of its own",
     "cluster": "the embedded Kubernetes cluster and the images that run on it (root, Linux)",
+    "controllers": "KEDA and Traefik for their own end-to-end tests (20 minutes to build, not part of `all`)",
     "schemas": "JSON schemas of Kubernetes' own kinds and of custom resources, for kubeconform",
 }
 TOOLS = {
@@ -75,12 +76,17 @@ def _cluster() -> list[Step]:
     ]
 
 
+def _all() -> list[str]:
+    """What `all` stands for."""
+    return [group for group in GROUPS if group != "controllers"]
+
+
 def plan(groups: list[str]) -> tuple[dict[str, Step], list[str]]:
     """The steps of these groups by name, the slowest first, and a line for each tool that says which is used."""
     made: list[Step] = []
     notes: list[str] = []
     everything = "all" in groups
-    for group in GROUPS if everything else dict.fromkeys(groups):
+    for group in _all() if everything else dict.fromkeys(groups):
         if group in TOOLS:
             for tool in TOOLS[group]:
                 steps, note = tool_steps(tool)
@@ -103,6 +109,8 @@ def plan(groups: list[str]) -> tuple[dict[str, Step], list[str]]:
         elif group == "schemas":
             own_go = () if go() else ("go",)
             made += [_python(), schemas.step(own_go), crds.step(("python", *own_go))]
+        elif group == "controllers":
+            made += controllers.steps()
         elif group == "cluster":
             try:
                 made += _cluster()

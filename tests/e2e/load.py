@@ -2,7 +2,7 @@
 
 usage: load.py HOST PORT MODEL CLIENTS TOKENS STOP_FILE. Each client asks every prompt once and goes on until STOP_FILE
 is there; an answer begun is always read to its end. Prints one JSON document: {"answers": [[client, prompt, tokens]],
-"broken": [text]}.
+"times": [[begun, first token, end]] of the answers, "broken": [text], "broken_begun": [begun]}; times in Unix seconds.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import json
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,24 +24,25 @@ PROMPTS = (
 )
 
 
-def ask(host: str, port: int, body: dict[str, Any]) -> int:
-    """Tokens that arrived for one streamed answer, counted by their ids. Raises where the stream is cut."""
+def ask(host: str, port: int, body: dict[str, Any]) -> tuple[int, float]:
+    """Tokens that arrived for one streamed answer, by their ids, and when the first did. Raises where it is cut."""
     connection = http.client.HTTPConnection(host, port, timeout=120)
     try:
         connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
         response = connection.getresponse()
         if response.status != 200:
             raise OSError(f"HTTP {response.status}: {response.read(200).decode(errors='replace')}")
-        tokens = 0
+        tokens, first = 0, 0.0
         for line in response:
             data = line.decode().removeprefix("data:").strip()
             if data == "[DONE]":
-                return tokens
+                return tokens, first
             if data:
                 chunk = json.loads(data)
                 if "error" in chunk:
                     raise OSError(f"the stream broke off: {data}")
                 tokens += sum(len(choice.get("token_ids") or []) for choice in chunk.get("choices", []))
+                first = first or time.time()
         raise OSError(f"the stream ended without [DONE] after {tokens} tokens")
     finally:
         connection.close()
@@ -49,7 +51,8 @@ def ask(host: str, port: int, body: dict[str, Any]) -> int:
 def main() -> None:
     host, port, model, clients, tokens, stop = sys.argv[1:]
     answers: list[tuple[int, int, int]] = []
-    broken: list[str] = []
+    times: list[tuple[float, float, float]] = []
+    broken: list[tuple[float, str]] = []
 
     def client(number: int) -> None:
         rounds = 0
@@ -57,15 +60,19 @@ def main() -> None:
             index = (number + rounds) % len(PROMPTS)
             body = {"model": model, "prompt": PROMPTS[index], "max_tokens": int(tokens), "temperature": 0,
                     "ignore_eos": True, "return_token_ids": True, "stream": True}  # fmt: skip
+            begun = time.time()
             try:
-                answers.append((number, index, ask(host, int(port), body)))
+                count, first = ask(host, int(port), body)
+                answers.append((number, index, count))
+                times.append((begun, first, time.time()))
             except (OSError, http.client.HTTPException, ValueError) as error:
-                broken.append(f"client {number}, prompt {index}: {error or type(error).__name__}")
+                broken.append((begun, f"client {number}, prompt {index}: {str(error) or type(error).__name__}"))
             rounds += 1
 
     with ThreadPoolExecutor(int(clients)) as pool:
         list(pool.map(client, range(int(clients))))
-    print(json.dumps({"answers": answers, "broken": broken}))
+    told = {"answers": answers, "times": times, "broken": [text for _, text in broken]}
+    print(json.dumps({**told, "broken_begun": [begun for begun, _ in broken]}))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,12 @@ from specdec.local.containerd import Containerd, Image, Layer
 POD = Path(__file__).with_name("prometheus.yaml")
 IMAGE = "localhost/vllm-speculative/prometheus:test"
 SCRAPE = "prometheus.io/"
+TARGETS = "/data/targets.json"
+CONFIG = {
+    "global": {"scrape_interval": "5s", "evaluation_interval": "5s"},
+    "rule_files": ["/rules/*.yaml"],
+    "scrape_configs": [{"job_name": "pods", "file_sd_configs": [{"files": [TARGETS], "refresh_interval": "10s"}]}],
+}
 
 
 class Prometheus:
@@ -38,33 +44,34 @@ class Prometheus:
                       layers.config("prometheus"))  # fmt: skip
         Containerd(local.state_dir() / "run/containerd.sock").load(image)
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prometheus"},
-                  "data": {"prometheus.yml": json.dumps(self._config())}}  # fmt: skip
+                  "data": {"prometheus.yml": json.dumps(CONFIG)}}  # fmt: skip
         self.cluster.request("POST", self.cluster.path(CORE, "configmaps"), json=config)
         kubectl("apply", "-f", str(POD))
         kubectl("wait", "--for=condition=Ready", "pod/prometheus", "--timeout=120s")
+        self.discover()
         return self
+
+    def discover(self) -> None:
+        """Scrape the pods that there are now, as discovery by Kubernetes would."""
+        write = f'printf %s "$0" > {TARGETS}.new && mv {TARGETS}.new {TARGETS}'
+        kubectl("exec", "prometheus", "--", "sh", "-c", write, json.dumps(self._targets()))
 
     def __exit__(self, *_: object) -> None:
         print("\n".join(self.cluster.logs("prometheus", "prometheus", tail=8)))
-        kubectl("delete", "pod/prometheus", "configmap/prometheus", "--wait=true", "--ignore-not-found")
+        kubectl("delete", "pod,configmap,service", "prometheus", "--wait=true", "--ignore-not-found")
 
-    def _config(self) -> Object:
+    def _targets(self) -> list[Object]:
         """Every pod of the release that asks for it by annotation, under the labels that discovery would give it."""
         targets = []
         for pod in self.cluster.pods({"app.kubernetes.io/instance": RELEASE}):
             meta = pod["metadata"]
             notes = meta.get("annotations") or {}
-            if notes.get(f"{SCRAPE}scrape") == "true":
+            address = pod["status"].get("podIP")
+            if notes.get(f"{SCRAPE}scrape") == "true" and address:
                 labels = {re.sub(r"[^a-zA-Z0-9_]", "_", key): value for key, value in meta["labels"].items()}
                 labels |= {"namespace": NAMESPACE, "pod": meta["name"]}
-                address = f"{pod['status']['podIP']}:{notes[f'{SCRAPE}port']}"
-                targets.append({"targets": [address], "labels": labels})
-        scrape = {"job_name": "pods", "static_configs": targets}
-        return {
-            "global": {"scrape_interval": "5s", "evaluation_interval": "5s"},
-            "rule_files": ["/rules/*.yaml"],
-            "scrape_configs": [scrape],
-        }
+                targets.append({"targets": [f"{address}:{notes[f'{SCRAPE}port']}"], "labels": labels})
+        return targets
 
     def query(self, expression: str, moment: float | None = None) -> list[dict[str, Any]]:
         """The samples of an instant query at a moment (Unix time; default: now). Raises EndpointError where Prometheus

@@ -21,10 +21,15 @@ __all__ = ["MAX_TOKENS", "PROMPTS", "Load", "Tally"]
 
 @dataclass
 class Tally:
-    """Tokens of each answer by (client, prompt), and the answers that broke."""
+    """Tokens of each answer by (client, prompt), and the answers that broke. Times are Unix seconds.
+
+    times: when each answer was begun, had its first token, and ended. broken_begun: when the broken ones were begun.
+    """
 
     answers: list[tuple[int, int, int]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    times: list[tuple[float, float, float]] = field(default_factory=list)
+    broken_begun: list[float] = field(default_factory=list)
 
 
 class Load:
@@ -32,9 +37,11 @@ class Load:
     then `load.tally`.
     """
 
-    def __init__(self, cluster: Cluster, service: str, model: str, clients: int = 4) -> None:
+    def __init__(
+        self, cluster: Cluster, service: str, model: str, clients: int = 4, port: int = 8000, tokens: int = MAX_TOKENS
+    ) -> None:
         self.cluster, self.tally = cluster, Tally()
-        self.arguments = [service, "8000", model, str(clients), str(MAX_TOKENS), STOP]
+        self.arguments = [service, str(port), model, str(clients), str(tokens), STOP]
         self.path = cluster.path(CORE, "pods", "load")
 
     def __enter__(self) -> Load:
@@ -49,7 +56,9 @@ class Load:
             kubectl("exec", "load", "--", "touch", STOP)
             self._wait_for("Succeeded", seconds=300)
             told = json.loads(self.cluster.logs("load", "load")[-1])
-            self.tally = Tally([(client, prompt, tokens) for client, prompt, tokens in told["answers"]], told["broken"])
+            answers = [(client, prompt, tokens) for client, prompt, tokens in told["answers"]]
+            times = [(begun, first, end) for begun, first, end in told["times"]]
+            self.tally = Tally(answers, told["broken"], times, told["broken_begun"])
         kubectl("delete", "pod", "load", "--grace-period=0", "--force", "--wait=true")
 
     def _wait_for(self, phase: str, seconds: float) -> None:

@@ -101,7 +101,7 @@ class Benchmark:
                 f"{done + number + 1} of {done + len(todo)}: repeat {one.repeat}, {one.point.key}, {one.engine.name}"
             )
             left = (time.monotonic() - begin) / number * (len(todo) - number) if number else None
-            self.note(where + (f", about {left / 60:.0f} minutes left" if left and left > 60 else ""))
+            self.note(where + (f", about {left / 60:.0f} minutes left" if left and left > 90 else ""))
             cell = self.measure(one)
             write(self.directory / one.file, cell)
             self.say(f"{where}: {summary.median(cell.tpot_ms):.2f} ms a token")

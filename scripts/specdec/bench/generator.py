@@ -100,9 +100,9 @@ def _finished(cluster: Cluster, name: str, timeout: float, report: Callable[[str
             events = cluster.events(pod["metadata"]["name"])
             states = [mapping(entry.get("state")) for entry in pods.statuses(pod)[1]]
             running = any("running" in state for state in states)
-            report("measuring" if running else pods.doing(pod, events, cluster.logs))
             # What has ended is told by the Job, with its log.
             ended = any("terminated" in state for state in states)
+            report("measuring" if running else "ended" if ended else pods.doing(pod, events, cluster.logs))
             trouble = None if ended else pods.trouble_of(pod, events, cluster.logs)
         else:
             trouble = _no_pod(cluster, name)

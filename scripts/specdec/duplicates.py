@@ -7,7 +7,7 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING
 
 from specdec.errors import SpecdecError
-from specdec.objects import Path, document, dotted
+from specdec.objects import Path, documents, dotted
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -38,10 +38,10 @@ def refuse(files: Sequence[File]) -> None:
     whoever reads them."""
     for file in files:
         try:
-            values = document(file.read_text(encoding="utf-8-sig"), str(file))
+            values = documents(file.read_text(encoding="utf-8-sig"), str(file))
         except (OSError, UnicodeDecodeError, SpecdecError):
             continue
-        for path, first, line in repeated(values.node if values else None):
+        for path, first, line in (found for each in values for found in repeated(each.node)):
             raise SpecdecError(
                 f"the key stands on line {first} already, and the last one would win",
                 code="duplicate-key",

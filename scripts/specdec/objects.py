@@ -140,7 +140,12 @@ def document(text: str, file: str = "-") -> Manifest | None:
 
     Raises SpecdecError (code unreadable-yaml) that names file and line.
     """
-    return next(iter(_readable(text, file)), None)
+    return next(iter(documents(text, file)), None)
+
+
+def documents(text: str, file: str = "-") -> list[Manifest]:
+    """Every mapping in the text, whatever it is. Raises SpecdecError (code unreadable-yaml) as `document` does."""
+    return _readable(text, file)
 
 
 def _readable(text: str, file: str) -> list[Manifest]:

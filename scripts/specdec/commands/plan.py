@@ -127,7 +127,7 @@ def plan(
         check_load(p.setup, wishes.load)
     documents = [plan_document(p, bought.wishes_for(wishes, target, p.setup.accelerator.key)) for p in planned]
     # What needs the cloud's credentials is no part of this: it is said, not passed over.
-    apart = bought.disagreement(target, workloads)
+    apart = [{**found, "severity": "warning"} for found in bought.disagreement(target, workloads)]
     documents = [d | {"terraform": bought.SKIPPED, "warnings": [*d["warnings"], *apart]} for d in documents]
     if write is not None:
         from specdec.plan.write import write_choice

@@ -57,6 +57,7 @@ def test_a_variable_is_named_where_it_was_given(monkeypatch: pytest.MonkeyPatch,
     ("text", "line", "key"),
     [
         ("engine:\n  replicas: 2\n  replicas: 3\n", 3, "engine.replicas"),
+        ("engine: {}\n---\nrouter: {replicas: 1, replicas: 2}\n", 3, "router.replicas"),
         ("speculative: {numTokens: 2}\nengine: {}\nspeculative: {numTokens: 3}\n", 3, "speculative"),
         ("engine:\n  extraEnv:\n    - name: A\n      value: x\n      value: y\n", 5, "engine.extraEnv[0].value"),
     ],

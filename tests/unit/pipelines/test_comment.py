@@ -91,6 +91,17 @@ def test_an_engine_that_does_not_fit_is_told_with_its_reason(tmp_path: Path) -> 
     assert "\n- `speculative`: " in made
 
 
+def test_an_engine_that_will_not_start_stops_the_change(sources: Sources) -> None:
+    from dataclasses import replace
+
+    quiet = replace(sources, guard=[], rules=[], disagreement=[])
+    assert not quiet.is_refused
+    refused = replace(quiet, engines=[{**engine, "starts": False} for engine in quiet.engines])
+    assert refused.is_refused
+    assert "fits, **will not start**" in render(refused)
+    assert "will not start" not in render(quiet)
+
+
 def test_values_that_mean_another_machine_than_the_pools_are_told(tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     text = environments.load("prod").values[0].read_text()

@@ -31,9 +31,7 @@ def findings(environment: Environment, manifests: Sequence[Manifest]) -> list[Fi
     return [finding for engine in engines(manifests) for finding in _of(engine, manifests, nodes, file)]
 
 
-def _of(
-    engine: EngineWorkload, manifests: Sequence[Manifest], nodes: Sequence[Nodes], file: Path
-) -> Iterator[Finding]:
+def _of(engine: EngineWorkload, manifests: Sequence[Manifest], nodes: Sequence[Nodes], file: Path) -> Iterator[Finding]:
     ask = Ask.of(engine)
     if not ask.gpus:
         return

@@ -11,7 +11,6 @@ from machine import NAMESPACE, Machine, run, specdec
 from specdec import local
 from specdec.deploy.cluster import Cluster, connect
 
-
 # They change the release in steps of their own, or take it away: after the stories that look at it as it was deployed.
 LATE = ("test_autoscaling", "test_gateway", "test_uninstall")
 

@@ -38,9 +38,12 @@ def keda(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """KEDA, and the release with one engine that it scales."""
     assert cluster
     with controllers.keda(tmp_path_factory.mktemp("keda")):
-        engines.release("--set", "baseline.enabled=false", "--set-json", f"autoscaling={json.dumps(AUTOSCALING)}")
-        yield
-    engines.release(wait=False)
+        try:
+            engines.release("--set", "baseline.enabled=false", "--set-json", f"autoscaling={json.dumps(AUTOSCALING)}")
+            yield
+        finally:
+            # While the operator that lets go of its objects is still there.
+            engines.release(wait=False)
 
 
 def scaled_object(cluster: Cluster) -> dict[str, str]:

@@ -20,10 +20,11 @@ TRAEFIK = Path(__file__).with_name("traefik.yaml")
 METRICS_API = "apiservice/v1beta1.external.metrics.k8s.io"
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    """Skips a module's stories where the controller was not built."""
-    there = (local.TOOLS / "stamp" / f"image-{program}").is_file() and (local.TOOLS / "stamp" / "controllers").is_file()
-    return pytest.mark.skipif(not there, reason=f"{program} is not built: make e2e-controllers")
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Skips a module's stories where these controllers were not built."""
+    steps = ("controllers", *(f"image-{program}" for program in programs))
+    lacking = [step for step in steps if not (local.TOOLS / "stamp" / step).is_file()]
+    return pytest.mark.skipif(bool(lacking), reason=f"{', '.join(lacking)} not built: make e2e-controllers")
 
 
 def kubectl(*arguments: str) -> str:

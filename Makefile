@@ -103,7 +103,7 @@ e2e: ## Run the end-to-end test on a cluster of its own (root, Linux, 20 minutes
 
 e2e-controllers: ## Scale with KEDA and stream through Traefik's Gateway and Ingress (their programs take 20 minutes to build)
 	@$(SETUP) python tools monitoring cluster engine controllers
-	@pytest tests/e2e/test_autoscaling.py tests/e2e/test_gateway.py -v -s -x $(ARGS)
+	@pytest $(addprefix tests/e2e/test_,autoscaling.py gateway.py scenarios.py) -v -s -x $(ARGS)
 
 fuzz: ## Render 10,000 engines with any values, and see a rendering or an error of ours (20 minutes)
 	@$(SETUP) python tools

@@ -15,6 +15,8 @@ from setup.paths import HOME
 from setup.tools import go, go_build
 
 PLACE = HOME / "controllers"
+# The definition of every kind that the chart can render, where a Go module carries it.
+CRDS = PLACE / "crds"
 KEDA, TRAEFIK = "v2.21.0", "v3.6.12"
 # What each controller is installed with, by the module that has it.
 MANIFESTS = {
@@ -39,7 +41,12 @@ def folder(module: str) -> Path:
 
 def _manifests_step() -> Step:
     def run(work: Work) -> None:
+        crds = work.scratch / "crds"
+        crds.mkdir()
         for source in SOURCES:
+            for pattern in source.files:
+                for path in fetch(source).glob(pattern):
+                    shutil.copyfile(path, crds / path.name)
             made = work.scratch / "made"
             for pattern in MANIFESTS.get(source.module, ()):
                 found = sorted(fetch(source).glob(pattern))
@@ -51,11 +58,11 @@ def _manifests_step() -> Step:
                     shutil.copyfile(path, target)
             if made.exists():
                 work.put(made, folder(source.module))
+        work.put(crds, CRDS)
 
-    wanted = [source for source in SOURCES if source.module in MANIFESTS]
-    inputs = (Path(__file__), *(f"{source.module}@{source.version}" for source in wanted))
+    inputs = (Path(__file__), *(f"{source.module}@{source.version}" for source in SOURCES))
     needs = () if go() else ("go",)
-    return Step("controllers", "network", run, inputs, tuple(map(folder, MANIFESTS)), needs)
+    return Step("controllers", "network", run, inputs, (*map(folder, MANIFESTS), CRDS), needs)
 
 
 def steps() -> list[Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from setup import debian, images, python, schemas, tools
+from setup import controllers, crds, debian, images, python, schemas, tools
 from setup.dag import SetupError
 from setup.steps import GROUPS, plan, wanted
 
@@ -103,6 +103,29 @@ def test_an_unknown_group_names_those_that_exist() -> None:
     with pytest.raises(SetupError, match="enigne") as caught:
         plan(["enigne"])
     assert all(group in caught.value.fix for group in GROUPS)
+
+
+def test_setting_everything_up_builds_no_controllers_which_their_own_tests_alone_need() -> None:
+    everything, _ = plan(["all"])
+    asked, _ = plan(["controllers"])
+    own = {"controllers", "image-keda", "image-keda-modules", "image-traefik", "image-traefik-modules"}
+    assert not own & set(everything)
+    assert own <= set(asked)
+
+
+@pytest.mark.parametrize(
+    ("tool", "module", "version"),
+    [("keda", "github.com/kedacore/keda/v2", controllers.KEDA),
+     ("traefik", "github.com/traefik/traefik/v3", controllers.TRAEFIK)],
+)  # fmt: skip
+def test_a_controller_tells_the_version_it_is_built_from(tool: str, module: str, version: str) -> None:
+    assert f"\t{module} {version} // indirect\n" in (tools.MODULES / tool / "go.mod").read_text()
+
+
+def test_a_controllers_manifests_are_of_its_own_version() -> None:
+    sources = {source.module: source.version for source in crds.SOURCES}
+    assert set(controllers.MANIFESTS) <= set(sources)
+    assert sources["github.com/kedacore/keda/v2"] == controllers.KEDA
 
 
 def test_the_python_environment_needs_uv_and_nothing_else() -> None:

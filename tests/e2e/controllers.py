@@ -20,10 +20,11 @@ TRAEFIK = Path(__file__).with_name("traefik.yaml")
 METRICS_API = "apiservice/v1beta1.external.metrics.k8s.io"
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    """Skips a module's stories where the controller was not built."""
-    there = (local.TOOLS / "stamp" / f"image-{program}").is_file() and (local.TOOLS / "stamp" / "controllers").is_file()
-    return pytest.mark.skipif(not there, reason=f"{program} is not built: make e2e-controllers")
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Skips a module's stories where these controllers were not built."""
+    steps = ("controllers", *(f"image-{program}" for program in programs))
+    lacking = [step for step in steps if not (local.TOOLS / "stamp" / step).is_file()]
+    return pytest.mark.skipif(bool(lacking), reason=f"{', '.join(lacking)} not built: make e2e-controllers")
 
 
 def kubectl(*arguments: str) -> str:
@@ -56,6 +57,10 @@ def manifests(project: str) -> list[dict[str, Any]]:
     return sorted(documents, key=lambda one: order.index(one["kind"]) if one["kind"] in order else len(order))
 
 
+def rollout(deployment: str) -> None:
+    kubectl("rollout", "status", f"deployment/{deployment}", "--namespace=keda", "--timeout=300s")
+
+
 @contextmanager
 def keda(scratch: Path) -> Iterator[None]:
     """KEDA as its own manifests install it: the operator, and the adapter that serves its metrics to Kubernetes."""
@@ -70,15 +75,19 @@ def keda(scratch: Path) -> Iterator[None]:
             if document["metadata"]["name"] == "keda-operator":
                 # Its webhooks are not installed.
                 container["args"].append("--enable-webhook-patching=false")
-    with applied(documents, scratch / "keda.json"):
-        for name in ("keda-operator", "keda-metrics-apiserver"):
-            kubectl("rollout", "status", f"deployment/{name}", "--namespace=keda", "--timeout=300s")
-        kubectl("wait", "--for=condition=Available", METRICS_API, "--timeout=180s")
-        try:
-            yield
-        finally:
-            # They hold a finalizer, which the operator alone lets go.
-            kubectl("delete", "scaledobjects", "--all", "--all-namespaces", "--timeout=60s")
+    # One after the other: an adapter that finds no operator asks again after ever longer pauses, two minutes at last.
+    adapter = [one for one in documents if one["kind"] == "Deployment" and one["metadata"]["name"] != "keda-operator"]
+    first = [one for one in documents if one not in adapter]
+    with applied(first, scratch / "operator.json"):
+        rollout("keda-operator")
+        with applied(adapter, scratch / "adapter.json"):
+            rollout("keda-metrics-apiserver")
+            kubectl("wait", "--for=condition=Available", METRICS_API, "--timeout=300s")
+            try:
+                yield
+            finally:
+                # They hold a finalizer, which the operator alone lets go.
+                kubectl("delete", "scaledobjects", "--all", "--all-namespaces", "--timeout=60s")
 
 
 @contextmanager

@@ -33,12 +33,13 @@ def entry(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """Two engines behind their router, behind Traefik; its address as the machine reaches it."""
     with controllers.traefik(tmp_path_factory.mktemp("traefik")):
         traffic = f"traffic={json.dumps(TRAFFIC)}"
-        engines.release("--set-json", traffic, "--set", "engine.replicas=2,baseline.enabled=false")
-        service = cluster.get("/api/v1/namespaces/traefik/services/traefik")
-        assert service
         try:
+            engines.release("--set-json", traffic, "--set", "engine.replicas=2,baseline.enabled=false")
+            service = cluster.get("/api/v1/namespaces/traefik/services/traefik")
+            assert service
             yield service["spec"]["clusterIP"]
         finally:
+            # While the kinds of its objects are still there.
             engines.release(wait=False)
 
 

@@ -19,6 +19,9 @@ NEEDS := python tools $(if $(filter local,$(ENV)),$(if $(KUBECONTEXT),,cluster) 
 # An environment with variables for Terraform makes its cluster itself, unless one is named.
 CLOUD := $(if $(KUBECONTEXT),,$(if $(wildcard environments/$(ENV)/terraform.tfvars),terraform))
 
+# Stories that need a controller of their own.
+CONTROLLED = $(addprefix tests/e2e/test_,autoscaling.py gateway.py scenarios.py)
+
 .PHONY: help setup lint test e2e e2e-controllers golden docs lock clean engines engines-check
 .PHONY: deploy plan validate render diff smoke bench status destroy
 .PHONY: init cloud-plan apply drift comment package mutate-terraform fuzz mutate
@@ -99,11 +102,11 @@ test: lint ## Lint, then run every test that needs no cluster
 
 e2e: ## Run the end-to-end test on a cluster of its own (root, Linux, 20 minutes)
 	@$(SETUP) python tools monitoring cluster engine
-	@pytest tests/cluster/test_up_down.py tests/e2e -v -s -x $(ARGS)
+	@pytest tests/cluster/test_up_down.py tests/e2e $(addprefix --ignore=,$(CONTROLLED)) -v -s -x $(ARGS)
 
 e2e-controllers: ## Scale with KEDA and stream through Traefik's Gateway and Ingress (their programs take 20 minutes to build)
 	@$(SETUP) python tools monitoring cluster engine controllers
-	@pytest $(addprefix tests/e2e/test_,autoscaling.py gateway.py scenarios.py) -v -s -x $(ARGS)
+	@pytest $(CONTROLLED) -v -s -x $(ARGS)
 
 fuzz: ## Render 10,000 engines with any values, and see a rendering or an error of ours (20 minutes)
 	@$(SETUP) python tools

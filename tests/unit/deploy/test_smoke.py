@@ -235,7 +235,7 @@ def test_a_router_says_nothing_of_drafts_so_engines_are_named_apart(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["smoke"], "name an environment or --url"),
+        (["smoke"], "neither an environment nor --url is given"),
         (["smoke", "--url", "http://127.0.0.1:1"], "--url needs --model"),
         (["smoke", "--url", "127.0.0.1:8000", "--model", "m"], "is not a URL"),
     ],

@@ -23,7 +23,7 @@ def init(
     draft: Annotated[str | None, typer.Option(help="Draft model or head, org/name.")] = None,
     draft_revision: Annotated[str | None, typer.Option(help="Its commit, 40 digits.")] = None,
     quantization: Annotated[str | None, typer.Option(help="For example fp8; default: the checkpoint's.")] = None,
-    replicas: Annotated[int | None, typer.Option(min=1, help="Engines.")] = None,
+    replicas: Annotated[int | None, typer.Option(min=1, max=10_000, help="Engines.")] = None,
     max_model_len: Annotated[int | None, typer.Option(min=1, help="Longest sequence, tokens.")] = None,
     tensor_parallel_size: Annotated[
         int | None, typer.Option(min=1, help="GPUs of an engine; default: the fewest that fit.")

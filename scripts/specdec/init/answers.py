@@ -14,6 +14,8 @@ CLOUDS = {"gke": "us-central1", "eks": "us-east-1"}
 NONE = "none"
 # Ways to buy that need no name of a reservation; the first that a GPU has is the default.
 WITHOUT_RESERVATION = ("on_demand", "spot", "flex_start", "queued")
+# Older organisations' projects have their domain in front.
+PROJECT = re.compile(r"([a-z0-9.-]+\.[a-z]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,21}[a-z0-9]")
 
 
@@ -92,10 +94,14 @@ def collect(name: str, given: dict[str, Any], ask: Callable[[str, str, list[str]
     bought = [way for way in WITHOUT_RESERVATION if way in ways]
     provisioning = answer("provisioning", "How the machines are bought", bought[0], bought)
     region = answer("region", "Region", CLOUDS[cloud])
-    project = answer("project", "Project", "my-project") if cloud == "gke" else ""
+    project = _project(answer("project", "Project", "my-project")) if cloud == "gke" else ""
     model = answer("model", "Target model", "meta-llama/Llama-3.1-8B-Instruct")
     method = answer("method", "Speculation", "ngram", _methods())
     draft = answer("draft", "Draft model or head", "") if _needs_draft(method) else None
+    if cloud != "gke":
+        _unused(given, ("project",), cloud, "--cloud gke")
+    if draft is None:
+        _unused(given, ("draft", "draft_revision"), method, "--method draft_model, or eagle3 for a head")
     if draft == "":
         raise SpecdecError(f"{method} needs a draft", code="SD884", path="--draft", fix="org/name on the Hub")
     size = given.get("tensor_parallel_size")
@@ -116,6 +122,31 @@ def collect(name: str, given: dict[str, Any], ask: Callable[[str, str, list[str]
         max_model_len=int(given.get("max_model_len") or 8192),
         tensor_parallel_size=int(size) if size else None,
     )
+
+
+def _unused(given: dict[str, Any], keys: tuple[str, ...], by: str, instead: str) -> None:
+    """Raises SpecdecError for an answer that was given and would be dropped."""
+    for key in keys:
+        if given.get(key):
+            option = f"--{key.replace('_', '-')}"
+            raise SpecdecError(
+                f"{by} uses no {key.replace('_', ' ')}, and {given[key]} is given",
+                code="SD889",
+                path=option,
+                fix=f"leave {option} out, or {instead}",
+            )
+
+
+def _project(name: str) -> str:
+    """Raises SpecdecError for what cannot be a project's ID: https://cloud.google.com/resource-manager/docs/creating-managing-projects."""
+    if PROJECT.fullmatch(name) is None:
+        raise SpecdecError(
+            f"{name!r} cannot be a Google Cloud project's ID",
+            code="SD890",
+            path="--project",
+            fix="6 to 30 lower-case letters, digits and hyphens, a letter first, no hyphen last: gcloud projects list",
+        )
+    return name
 
 
 def _methods() -> list[str]:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from specdec.shell import commands
+
 
 @dataclass
 class SpeculativeArgs:
@@ -188,19 +190,7 @@ def shell_script(words: Sequence[str]) -> str | None:
 
 def plain_command(script: str) -> list[str]:
     """The engine's command in a shell script, or [] when there is none. Raises ValueError on unbalanced quotes."""
-    lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=";&|\n")
-    lexer.whitespace = " \t\r"
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
-    command: list[str] = []
-    for word in lexer:
-        if re.fullmatch(r"[;&|\n]+", word):
-            if is_engine_command(command):
-                return command
-            command = []
-        else:
-            command.append(word)
-    return command if is_engine_command(command) else []
+    return next((command for command in commands(script) if is_engine_command(command)), [])
 
 
 def is_engine_command(words: Sequence[str]) -> bool:

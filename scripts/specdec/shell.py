@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?:(:?-)([^}$`\"']*))?\}|([A-Za-z_]\w*))")
 _REDIRECTION = re.compile(r"(?<!\S)(?:\d|&)?>{1,2}(?:&(?:\d|-)|\s*[^\s;|&]+)|(?<!\S)\d?<(?![<(])\s*[^\s;|&]+")
@@ -41,6 +41,20 @@ def resolved(script: str, env: Mapping[str, str | None]) -> str:
             done.append(character)
             position += 1
     return "".join(done)
+
+
+def commands(script: str) -> Iterator[list[str]]:
+    """The words of each command of a script, what parts commands left out. Raises ValueError on unbalanced quotes."""
+    lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=";&|\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, "#"
+    command: list[str] = []
+    for word in lexer:
+        if re.fullmatch(r"[;&|\n]+", word):
+            yield command
+            command = []
+        else:
+            command.append(word)
+    yield command
 
 
 def _value(variable: re.Match[str], known: Mapping[str, str | None]) -> str | None:

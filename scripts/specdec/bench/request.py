@@ -107,16 +107,6 @@ def directory_of(out: Path | None, environment: str) -> Path:
     return directory
 
 
-def make(directory: Path) -> None:
-    """The directory, found to be no place for files before anything runs. Raises SpecdecError."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SpecdecError(
-            f"cannot be made: {error.strerror}", code="out", file=str(directory), path="--out", fix="another directory"
-        ) from error
-
-
 def keep(prompts: Prompts | None, directory: Path) -> None:
     """The prompts go with the run, so that it can go on and be repeated."""
     if prompts:

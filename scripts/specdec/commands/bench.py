@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from specdec.errors import SpecdecError
-from specdec.output import Format
+from specdec.output import Format, make_folder
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -117,7 +117,7 @@ def bench(
             if not yes and where.env.name != "local" and sys.stdin.isatty():
                 what = f"Start {len(ks)} engines of {environment} as release {where.env.release}{sweep.SUFFIX}?"
                 typer.confirm(what, abort=True, err=True)
-            request.make(directory)
+            make_folder(directory, "--out")
             env = held.enter_context(
                 sweep.deployed(where, ks, directory, progress, gpus=sweep.need_gpus(own), keep=keep, again=again)
             )
@@ -128,7 +128,7 @@ def bench(
             run, prompts = request.resumed(earlier, request.digest(manifests), directory, repeats)
         else:
             run = request.new(where, manifests, engines, load, points, repeats or 5, ks)
-            request.make(directory)
+            make_folder(directory, "--out")
             request.keep(prompts, directory)
         benchmark = Benchmark(
             where.cluster, directory, run, engines, prompts, timeout, say=progress.line, note=progress.note, live=live

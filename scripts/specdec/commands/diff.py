@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specdec import reading
 from specdec.errors import SpecdecError
 from specdec.output import Format, console, print_json
 
@@ -47,10 +48,7 @@ def diff(
 def _file(path: Path) -> list[Manifest]:
     from specdec.manifests import parse
 
-    try:
-        found = parse(path.read_text(encoding="utf-8-sig"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecdecError(f"cannot be read: {error}", code="unreadable-file", file=str(path)) from None
+    found = parse(reading.text(path), str(path))
     if not found:
         raise SpecdecError(
             "there is no Kubernetes object in it",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specdec import reading
 from specdec.errors import SpecdecError
 from specdec.output import Format, console, print_json
 
@@ -101,14 +101,7 @@ def _text(file: str | None, command: str | None) -> tuple[str, str]:
         raise SpecdecError("one of FILE and --command", code="usage", fix="specdec migrate --command 'vllm serve ...'")
     if command is not None:
         return command, "--command"
-    try:
-        if file == "-":
-            return sys.stdin.read(), "standard input"
-        return Path(str(file)).read_text(encoding="utf-8-sig"), str(file)
-    except OSError as error:
-        raise SpecdecError(f"not readable: {error.strerror}", code="unreadable-file", file=file) from None
-    except ValueError:
-        raise SpecdecError("not text in UTF-8", code="unreadable-file", file=file) from None
+    return reading.text(str(file)), "standard input" if file == "-" else str(file)
 
 
 def _chart_version() -> str:

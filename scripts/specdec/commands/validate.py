@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specdec import reading
 from specdec.errors import SpecdecError
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def _fix(manifests: list[Manifest], engine_version: str | None) -> None:
 
     if any(manifest.file == "-" for manifest in manifests):
         raise SpecdecError("standard input cannot be changed", code="usage", fix="name a file with --fix")
-    found = rules.check(manifests, engine_version)
+    rendered = not all(Path(manifest.file).is_file() for manifest in manifests)
+    found = rules.check(manifests, engine_version) if rendered else []
     for name in sorted({finding.file for finding in found if not Path(finding.file).is_file()}):
         codes = ", ".join(sorted({finding.code for finding in found if finding.file == name}))
         sys.stderr.write(
@@ -150,20 +152,8 @@ def _room(
 def _texts(target: str) -> Iterator[tuple[str, str]]:
     """(name, content) of a file, of the manifests in a folder, or of standard input."""
     path = Path(target)
-    try:
-        if target == "-":
-            yield "-", sys.stdin.buffer.read().decode("utf-8-sig")
-        elif path.is_dir():
-            for file in sorted(path.rglob("*")):
-                if file.suffix in (".yaml", ".yml") and file.is_file():
-                    target = str(file)
-                    yield target, file.read_text(encoding="utf-8-sig")
-        else:
-            yield target, path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SpecdecError(f"not text in UTF-8: {error.reason}", code="unreadable-file", file=target) from None
-    except OSError as error:
-        raise SpecdecError(error.strerror or "cannot be read", code="unreadable-file", file=target) from None
+    for file in map(str, reading.manifests_in(path)) if path.is_dir() else [target]:
+        yield file, reading.text(file)
 
 
 def _print(findings: list[Finding], manifests: list[Manifest], output: Report, ignored: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from specdec import reading
 from specdec.environments import Environment
 
 if TYPE_CHECKING:
@@ -89,10 +90,6 @@ def gather(
 
 
 def _manifests(file: Path) -> Any:
-    from specdec.errors import SpecdecError
     from specdec.manifests import parse
 
-    try:
-        return parse(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecdecError(f"cannot be read: {error}", code="unreadable-file", file=str(file)) from None
+    return parse(reading.text(file), str(file))

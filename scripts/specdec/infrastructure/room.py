@@ -14,20 +14,18 @@ from specdec.infrastructure import pools
 from specdec.infrastructure.agreement import Ask, place
 from specdec.infrastructure.pools import Nodes
 from specdec.manifests import EngineWorkload, Manifest, engines
-from specdec.objects import mapping
 from specdec.rules.ignore import reason_for
 from specdec.rules.model import Finding
-
-GREATEST = {"HorizontalPodAutoscaler": "maxReplicas", "ScaledObject": "maxReplicaCount"}
+from specdec.rules.scaling import BOUNDS, SCALERS, target
 
 
 def findings(environment: Environment, manifests: Sequence[Manifest]) -> list[Finding]:
     """An error for an engine that no pool can run, or not all replicas of; a warning where its autoscaler may ask for
     more than fit. None for an environment without Terraform. Raises SpecdecError for variables that cannot be read."""
-    target = Target.of(environment)
-    if target is None:
+    terraform = Target.of(environment)
+    if terraform is None:
         return []
-    nodes, file = pools.of(target), target.file
+    nodes, file = pools.of(terraform), terraform.file
     return [finding for engine in engines(manifests) for finding in _of(engine, manifests, nodes, file)]
 
 
@@ -51,9 +49,8 @@ def _greatest(engine: EngineWorkload, manifests: Sequence[Manifest]) -> int:
     """The most replicas that an autoscaler may ask for; 0 where none is for the engine."""
     found = [0]
     for manifest in manifests:
-        field, target = GREATEST.get(manifest.kind), mapping(manifest.get("spec.scaleTargetRef"))
-        if field and target.get("name") == engine.name and target.get("kind") in (None, engine.manifest.kind):
-            most = manifest.get(("spec", field))
+        if manifest.kind in SCALERS and target(manifest) == (engine.manifest.kind, engine.name):
+            most = manifest.get(("spec", BOUNDS[manifest.kind][1]))
             found.append(most if isinstance(most, int) else 0)
     return max(found)
 

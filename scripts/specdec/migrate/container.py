@@ -9,12 +9,11 @@ from specdec import facts, manifests
 from specdec.migrate import inverse
 from specdec.migrate.migration import Migration, Values, put_typed
 from specdec.migrate.sources import Engine
-from specdec.rules.fetching import GATED
+from specdec.rules.fetching import GATED, HUB_TOKENS
 
 RUNNERS = {("VLLM_USE_V1", "0"): "v0", ("VLLM_USE_V1", "1"): "v1"}
 RUNNERS |= {("VLLM_USE_V2_MODEL_RUNNER", "0"): "v1", ("VLLM_USE_V2_MODEL_RUNNER", "1"): "v2"}
 SHA = re.compile(r"[0-9a-f]{40}")
-HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?)$")
 # Variables of the place that the engine ran in.
 OURS = {

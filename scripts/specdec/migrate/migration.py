@@ -12,6 +12,7 @@ from specdec.migrate import inverse
 from specdec.migrate.instead import INSTEAD, OLDER
 from specdec.migrate.inverse import Typed
 from specdec.rules import versions
+from specdec.rules.security import SECRET_FLAGS
 
 Values = dict[str, Any]
 Note = dict[str, str]
@@ -27,7 +28,6 @@ OURS = {
 }
 # The first version whose parser takes --no-FLAG for every switch. Source: vllm/engine/arg_utils.py of 0.9.0.
 NEGATED_SINCE = (0, 9)
-SECRETS = ("--hf-token", "--api-key")
 
 
 @dataclass
@@ -90,7 +90,7 @@ def _values_of(argv: list[str], flag: str) -> list[str]:
 def _flag(made: Migration, flag: str, value: str | None, words: list[str], source: str | None, to: str) -> None:
     positive = "--" + flag[5:] if flag.startswith("--no-") else None
     typed = inverse.of_flag(flag, source) or (inverse.of_flag(positive, source) if positive else None)
-    shown = flag if value is None or flag in SECRETS else f"{flag} {value}"
+    shown = flag if value is None or flag in SECRET_FLAGS else f"{flag} {value}"
     if flag in OURS:
         made.drop(shown, OURS[flag])
     elif typed is not None:

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from specdec import engine_args
+from specdec import engine_args, shell
 from specdec.errors import SpecdecError
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -24,15 +24,8 @@ def commands(text: str, file: str, env: dict[str, str | None]) -> list[list[str]
         part if part.startswith(("'", '"')) else REDIRECTION.sub("", part)
         for part in QUOTED.split(text.replace("\r\n", "\n").replace("\\\n", " "))
     )
-    lexer = shlex.shlex(plain, posix=True, punctuation_chars=";&|\n")
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, "#"
-    found: list[list[str]] = [[]]
     try:
-        for word in lexer:
-            if re.fullmatch(r"[;&|\n]+", word):
-                found.append([])
-            else:
-                found[-1].append(word)
+        found = list(shell.commands(plain))
     except ValueError as error:
         raise _unreadable(error, file) from None
     return [command for command in (_assigned(each, env) for each in found) if command]

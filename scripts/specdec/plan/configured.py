@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from specdec.plan import choose, serving
@@ -9,13 +10,15 @@ from specdec.plan.acceptance import Acceptance
 from specdec.plan.choose import Choice, Range
 from specdec.plan.speed import Engine
 
-BATCHES = (1, 16, 64, 128)
 # Closer than this two times are one: less than the model's own error.
 SAME = 0.005
 
 
-def document(engine: Engine, accepted: Acceptance, choice: Choice, most: int) -> dict[str, Any] | None:
-    """The configured K or schedule by requests at once, and against the recommended K at the load of the plan.
+def document(
+    engine: Engine, accepted: Acceptance, choice: Choice, most: int, batches: Sequence[int]
+) -> dict[str, Any] | None:
+    """The configured K or schedule for each of `batches` (requests at once), and against the recommended K at the
+    load of the plan.
 
     ms: decode time / tokens. difference: configured / recommended - 1, above zero where the configured one is slower.
     """
@@ -30,7 +33,7 @@ def document(engine: Engine, accepted: Acceptance, choice: Choice, most: int) ->
         return engine.speculative_ms(batch, accepted, spec.k), spec.k
 
     rows = []
-    for batch in BATCHES:
+    for batch in batches:
         running = max(1, min(batch, most))
         time, k = ms(running)
         point = serving.point(engine, accepted, batch, running, k, time, "configured", 0.0)

@@ -129,7 +129,7 @@ def speed_document(planned: Planned, verdict: Verdict, wishes: Wishes) -> dict[s
             "schedule": [{"from": r.first, "to": r.last, "tokens": r.tokens} for r in scheduled],
         },
         "crossover_batch": choice.crossover if choice else None,
-        "configured": configured.document(engine, accepted, choice, most) if accepted and choice else None,
+        "configured": configured.document(engine, accepted, choice, most, BATCHES) if accepted and choice else None,
         "acceptance": acceptance_document(engine, accepted, static) if accepted else None,
         "when_the_kv_cache_is_full": preemption(engine, verdict, wishes),
         "time_scale": round(engine.scale, 4),

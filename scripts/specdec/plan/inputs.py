@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specdec import reading
 from specdec.errors import SpecdecError
 
 if TYPE_CHECKING:
@@ -77,28 +77,15 @@ def named(what: list[str]) -> list[str]:
 def contents(word: str) -> list[tuple[str, str]]:
     """(content, name) of a file, of the manifests in a folder, or of standard input."""
     if word == "-":
-        try:
-            return [(sys.stdin.buffer.read().decode("utf-8-sig"), "<stdin>")]
-        except UnicodeDecodeError as error:
-            wrong = f"not text in UTF-8: {error.reason}"
-            raise SpecdecError(wrong, code="manifest-broken", file="<stdin>", fix="YAML in UTF-8") from error
-    if not is_folder(word):
-        return [(read(Path(word)), word)]
-    files = [f for f in sorted(Path(word).rglob("*")) if f.suffix in (".yaml", ".yml") and f.is_file()]
+        return [(reading.text(word, code="manifest-broken"), "<stdin>")]
+    files = reading.manifests_in(Path(word)) if is_folder(word) else [Path(word)]
     if not files:
         raise SpecdecError("no manifest in this folder", code="manifest-missing", file=word, fix="files *.yaml")
-    return [(read(file), str(file)) for file in files]
-
-
-def read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
+    if not files[0].exists():
         raise SpecdecError(
-            "no such file", code="manifest-missing", file=str(file), fix="a manifest, a folder, or an environment"
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecdecError(f"not readable: {error}", code="manifest-broken", file=str(file)) from error
+            "no such file", code="manifest-missing", file=word, fix="a manifest, a folder, or an environment"
+        )
+    return [(reading.text(file, code="manifest-broken"), str(file)) for file in files]
 
 
 def configs_of(pairs: list[str]) -> dict[str, Path]:

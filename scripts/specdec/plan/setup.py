@@ -12,6 +12,8 @@ from specdec.plan.models import Model
 from specdec.plan.weights import Format, chosen_format
 
 WITHOUT_WEIGHTS = {"ngram", "ngram_gpu", "suffix"}
+# Methods whose draft proposes all tokens in one pass.
+ONE_PASS = {"medusa", "dflash", "dspark", "pard", "p_eagle"}
 # Bytes of one cached number with its share of scales: one of 32 bits for a head of 128 in the formats that scale each
 # token, one of 8 bits for 16 numbers in NVFP4; DeepSeek's own layout takes 656 bytes for a latent of 576.
 KV_BYTES: dict[str, float] = {

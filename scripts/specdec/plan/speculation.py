@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from specdec import facts
 from specdec.errors import SpecdecError, unknown
+from specdec.facts import version_key
 from specdec.plan import catalogue, heads
 from specdec.plan.models import Model
 from specdec.plan.setup import WITHOUT_WEIGHTS, Speculation
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from specdec.manifests import EngineWorkload
 
 DEFAULT_SUFFIX_TOKENS = 24
-# The most that the engine's sampler verifies (vllm/v1/sample/rejection_sampler.py: MAX_SPEC_LEN; 32 before 0.11).
-MOST_TOKENS = 128
+# The most drafts of a sequence that runner V1's sampler takes: (from, number)
+# (vllm/v1/sample/rejection_sampler.py: MAX_SPEC_LEN). The other runners state none, and more helps nowhere.
+SAMPLER_TAKES = ((version_key("0.11.0"), 128), (version_key("0.0"), 32))
+MOST_TOKENS = SAMPLER_TAKES[0][1]
 # Methods that an engine takes and the chart has no value for.
 OTHER_METHODS = {"pard", "p_eagle"}
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from specdec.errors import SpecdecError
 from specdec.plan.acceptance import Acceptance
-from specdec.plan.setup import WITHOUT_WEIGHTS, Setup, Speculation
+from specdec.plan.setup import ONE_PASS, WITHOUT_WEIGHTS, Setup
 from specdec.plan.stepcosts import Costs, costs
 
 
@@ -179,7 +179,7 @@ class Engine:
         spec, d = self.setup.speculation, self.draft
         host = CONSTANTS.draft_host_ms
         first = forward_ms(self.setup, self.machine, d, batch * (k + 1), batch, self.load, sampled=batch, host_ms=host)
-        passes = 1 if spec is not None and one_pass(spec) else k
+        passes = 1 if spec is not None and spec.method in ONE_PASS else k
         if passes == 1:
             return first
         later = forward_ms(self.setup, self.machine, d, batch, batch, self.load, sampled=batch, host_ms=host)
@@ -212,11 +212,6 @@ class Engine:
             self.machine, c.dense_bytes + c.expert_bytes * touched(c, tokens, tokens), tokens * c.flops, c.flops_per_s
         )
         return self.scale * (body + CONSTANTS.host_ms + layers_ms(c))
-
-
-def one_pass(spec: Speculation) -> bool:
-    """Methods that propose all tokens at once."""
-    return spec.method in ("medusa", "dflash", "dspark", "pard", "p_eagle")
 
 
 def engine(setup: Setup, load: Load | None = None, *, scale: float = 1.0) -> Engine:

@@ -8,6 +8,9 @@ from typing import Any
 from specdec.engine_args import SpeculativeArgs
 from specdec.facts import version_key
 from specdec.manifests import EngineWorkload
+from specdec.plan.acceptance import Acceptance
+from specdec.plan.setup import ONE_PASS, WITHOUT_WEIGHTS
+from specdec.plan.speculation import MOST_TOKENS, SAMPLER_TAKES
 from specdec.rules.arguments import not_yet_known
 from specdec.rules.model import Problem, Severity, each_engine, rule
 from specdec.rules.speculation import CONFIG, example, place, speculation
@@ -26,11 +29,9 @@ TEXTS = ("method", "model", "revision", "quantization")
 # Versions before hand the text on as it is and fail where they compare it with a number.
 READS_DIGITS_FROM = version_key("0.12.0")
 SAMPLER = "vllm/v1/sample/rejection_sampler.py: MAX_SPEC_LEN"
-# Runner V1's greatest number of drafts of a step: (from, number).
-GREATEST = ((version_key("0.11.0"), 128), (version_key("0.0"), 32))
 # Drafts one after the other cost a pass each; what is looked up or drafted at once costs little.
 SERIAL, AT_ONCE = 16, 32
-DRAFTS_AT_ONCE = ("ngram", "ngram_gpu", "suffix", "dflash", "dspark", "medusa", "mlp_speculator")
+DRAFTS_AT_ONCE = ONE_PASS | WITHOUT_WEIGHTS | {"mlp_speculator"}
 
 
 def _digits(value: Any) -> bool:
@@ -101,8 +102,8 @@ def greatest(engine: EngineWorkload) -> int:
     """The most drafts of a step that runner V1's sampler takes. The others state none, and 128 helps nowhere."""
     key = key_of(engine.engine_version)
     if engine.runner != "v1" or key is None:
-        return GREATEST[0][1]
-    return next(most for first, most in GREATEST if key >= first)
+        return MOST_TOKENS
+    return next(most for first, most in SAMPLER_TAKES if key >= first)
 
 
 @rule(
@@ -144,7 +145,7 @@ def sane(asked: SpeculativeArgs) -> int:
 
 def expected(k: int, acceptance: float) -> float:
     """Tokens that a step of k drafts gives, each accepted with that probability (arXiv:2211.17192, equation 1)."""
-    return (1 - acceptance ** (k + 1)) / (1 - acceptance)
+    return Acceptance(tuple(acceptance**position for position in range(1, k + 1))).mean_length(k)
 
 
 @rule(

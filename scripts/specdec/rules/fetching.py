@@ -10,13 +10,15 @@ from specdec.manifests import EngineWorkload, pod_containers, pod_specs
 from specdec.objects import Manifest, Path, mapping, sequence
 from specdec.rules.caches import KSERVE, caching, fetches, hub_cache
 from specdec.rules.model import Problem, Severity, World, each_engine, rule
+from specdec.rules.storage import offline
 
 # Gemma is free from its fourth version on.
 GATED = re.compile(
     r"\b(?:meta-llama/|google/gemma-(?!4-)|mistralai/Mistral-(?:Large|Small)|CohereForAI/|CohereLabs/|"
     r"bigcode/starcoder|databricks/dbrx)[\w.-]*"
 )
-TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
+HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+TOKENS = (*HUB_TOKENS, "HF_TOKEN_PATH")
 # What a command or a script is called that downloads; one that only waits for the files has none of it.
 DOWNLOADER = re.compile(
     r"huggingface-cli|huggingface_hub|snapshot_download|hf_hub_download|\b(?:download|fetch|pull|prefetch\.)"
@@ -26,10 +28,6 @@ DOWNLOADER = re.compile(
 def _has_token(container: dict[str, Any]) -> bool:
     names = {str(mapping(variable).get("name")) for variable in sequence(container.get("env"))}
     return bool(names & set(TOKENS)) or bool(container.get("envFrom")) or "--token" in _words(container)
-
-
-def _offline(env: dict[str, str | None]) -> bool:
-    return (env.get("HF_HUB_OFFLINE") or "").lower() in ("1", "true", "on", "yes")
 
 
 def _words(container: dict[str, Any]) -> str:
@@ -74,7 +72,7 @@ def _without_token(engine: EngineWorkload) -> Iterator[Problem]:
         if names and not _has_token(container) and not _has_token(engine.container):
             yield _no_token(engine.manifest, container, path, names)
     everywhere = [container for container, _ in pod_containers(engine.pod_spec, engine.path)]
-    if _offline(engine.env) or engine.manifest.kind in KSERVE or any(map(_has_token, [*everywhere, engine.container])):
+    if offline(engine) or engine.manifest.kind in KSERVE or any(map(_has_token, [*everywhere, engine.container])):
         return
     names = [name for name in fetches(engine) if GATED.match(name) and name not in prefetched]
     if names:
@@ -134,7 +132,7 @@ BOTH = "meta-llama/Llama-3.1-8B-Instruct, meta-llama/Llama-3.2-1B-Instruct"
 @each_engine
 def draft_not_fetched(engine: EngineWorkload) -> Iterator[Problem]:
     names = fetches(engine)
-    if len(names) < 2 or not _offline(engine.env):
+    if len(names) < 2 or not offline(engine):
         return
     texts = [str(item) for item in sequence(engine.pod_spec.get("initContainers"))]
     target, draft = names
@@ -189,7 +187,7 @@ volumes:
 )
 @each_engine
 def download_to_a_read_only_mount(engine: EngineWorkload) -> Iterator[Problem]:
-    if _offline(engine.env) or not fetches(engine) or engine.manifest.kind in KSERVE:
+    if offline(engine) or not fetches(engine) or engine.manifest.kind in KSERVE:
         return
     cache = hub_cache(engine)
     for index, item in enumerate(sequence(engine.container.get("volumeMounts"))):

@@ -7,35 +7,12 @@ from collections.abc import Iterator
 from specdec import facts
 from specdec.errors import SpecdecError
 from specdec.manifests import EngineWorkload, image_tag, same_version, tag_counts, version_of_image
+from specdec.rules.examples import SOUND
 from specdec.rules.model import Problem, Severity, each_engine, rule
 
-LABELLED = """
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: engine}
-spec:
-  replicas: 1
-  serviceName: engine-headless
-  selector: {matchLabels: {app: engine}}
-  template:
-    metadata: {labels: {app: engine, vllm-speculative/engine-version: 0.32.0}}
-    spec:
-      automountServiceAccountToken: false
-      enableServiceLinks: false
-      terminationGracePeriodSeconds: 120
-      securityContext: {runAsNonRoot: true, runAsUser: 1000}
-      containers:
-        - name: engine
-          image: vllm/vllm-openai:v%s
-          command: [vllm, serve]
-          args: [/models/target, --shutdown-timeout, "60"]
-          lifecycle: {preStop: {sleep: {seconds: 15}}}
-          resources: {limits: {nvidia.com/gpu: "1", memory: 64Gi}}
-          startupProbe: {httpGet: {path: /health, port: 8000}, periodSeconds: 10, failureThreshold: 180}
-          readinessProbe: {httpGet: {path: /health, port: 8000}}
-          volumeMounts: [{name: shm, mountPath: /dev/shm}]
-      volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 16Gi}}]
-"""
+LABELLED = SOUND.replace(
+    "labels: {app: engine}}", "labels: {app: engine, vllm-speculative/engine-version: 0.32.0}}"
+).replace("vllm-openai:v0.32.0", "vllm-openai:v%s")
 
 
 @rule(

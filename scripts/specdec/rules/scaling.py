@@ -10,7 +10,12 @@ from specdec.rules.model import REMOVED, Edit, Problem, Severity, World, rule
 from specdec.rules.promql import matchers, queries
 
 KEDA = "https://keda.sh/docs/latest/scalers/prometheus/"
-SCALERS = ("ScaledObject", "HorizontalPodAutoscaler")
+# Their keys of the least and the most replicas.
+BOUNDS = {
+    "ScaledObject": ("minReplicaCount", "maxReplicaCount"),
+    "HorizontalPodAutoscaler": ("minReplicas", "maxReplicas"),
+}
+SCALERS = tuple(BOUNDS)
 WORKLOADS = ("Deployment", "StatefulSet", "LeaderWorkerSet", "InferenceService", "LLMInferenceService")
 
 
@@ -267,9 +272,7 @@ def query_for_another_model(world: World) -> Iterator[Problem]:
 )
 def limits_the_wrong_way_round(world: World) -> Iterator[Problem]:
     for scaler in world.of_kind(*SCALERS):
-        keys = (
-            ("minReplicaCount", "maxReplicaCount") if scaler.kind == "ScaledObject" else ("minReplicas", "maxReplicas")
-        )
+        keys = BOUNDS[scaler.kind]
         least, most = (scaler.get(("spec", key)) for key in keys)
         if isinstance(least, int) and isinstance(most, int) and least > most:
             yield Problem(scaler, ("spec", keys[0]), f"{keys[0]} is {least} and {keys[1]} {most}")

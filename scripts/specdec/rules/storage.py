@@ -16,6 +16,11 @@ def mounts(engine: EngineWorkload, writable: bool = False) -> list[str]:
     return [str(mount.get("mountPath")).rstrip("/") for mount in found if not (writable and mount.get("readOnly"))]
 
 
+def offline(engine: EngineWorkload) -> bool:
+    """Whether the engine may fetch nothing from the Hub."""
+    return (engine.env.get("HF_HUB_OFFLINE") or "").lower() in ("1", "true", "on", "yes")
+
+
 @rule(
     "SD428",
     "offline-without-models",
@@ -37,7 +42,7 @@ containers:
 )
 @each_engine
 def offline_without_models(engine: EngineWorkload) -> Iterator[Problem]:
-    if (engine.env.get("HF_HUB_OFFLINE") or "").upper() not in ("1", "ON", "YES", "TRUE"):
+    if not offline(engine):
         return
     kept = [volume for volume in sequence(engine.pod_spec.get("volumes")) if "emptyDir" not in mapping(volume)]
     claims = sequence(engine.manifest.get("spec.volumeClaimTemplates"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from specdec.objects import Manifest, mapping, sequence
 from specdec.rules.model import Edit, Problem, Severity, World, rule
+from specdec.rules.scaling import SCALERS, target
 
 # Variables of the engine that Kubernetes' own would overwrite for a Service of that name: NAME_PORT.
 # Source: vllm/envs.py. VLLM_PORT as tcp://... is a ValueError, the others are read with int().
@@ -251,12 +252,7 @@ spec:
     good=PARKED % 2,
 )
 def service_without_replicas(world: World) -> Iterator[Problem]:
-    scaled = {
-        (manifest.get("spec.scaleTargetRef.kind"), manifest.get("spec.scaleTargetRef.name"))
-        for manifest in world.of_kind("HorizontalPodAutoscaler", "ScaledObject")
-    }
-    # KEDA's own default.
-    scaled |= {("Deployment", name) for kind, name in scaled if kind is None}
+    scaled = {target(scaler) for scaler in world.of_kind(*SCALERS)}
     parked: dict[int, tuple[Manifest, list[str]]] = {}
     for service in world.of_kind("Service"):
         workloads = [manifest for manifest, _ in selected(world, service)] if service.get("spec.selector") else []

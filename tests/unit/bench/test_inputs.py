@@ -13,6 +13,7 @@ from specdec.bench.document import FILE, Load, Point, Run, write
 from specdec.cli import main
 from specdec.deploy.live import Live
 from specdec.errors import SpecdecError
+from specdec.output import make_folder
 
 
 def failing(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -139,7 +140,7 @@ def test_a_run_s_directory_is_never_written_over(tmp_path: Path) -> None:
     with pytest.raises(SpecdecError, match="holds a run already"):
         request.directory_of(tmp_path, "local")
     with pytest.raises(SpecdecError, match="cannot be made"):
-        request.make(Path("/proc/none/x"))
+        make_folder(Path("/proc/none/x"), "--out")
 
 
 @pytest.mark.parametrize(

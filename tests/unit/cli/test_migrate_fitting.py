@@ -162,7 +162,7 @@ def test_a_v_before_the_version_is_taken_off(capsys: pytest.CaptureFixture[str])
 def test_broken_yaml_is_said_with_its_line_and_column(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, place: str
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     status, _, err = run(capsys, "-")
     assert status == 2
     assert f"standard input:{place}: the YAML is broken" in err
@@ -171,5 +171,5 @@ def test_broken_yaml_is_said_with_its_line_and_column(
 
 def test_a_command_line_is_no_yaml(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     line = """# how it runs\nvllm serve x/y --speculative-config '{"method": "ngram", "num_speculative_tokens": 2}'\n"""
-    monkeypatch.setattr("sys.stdin", io.StringIO(line))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
     assert run(capsys, "-")[0] == 0

@@ -27,7 +27,7 @@ import yaml
 from specdec import facts
 from specdec.rules import versions
 
-from . import test_refusals, test_spans, test_version_table
+from . import refusals, test_spans, test_version_table
 from .conftest import CHART, ROOT
 from .conftest import SCENARIOS as ALL_SCENARIOS
 from .releases import RELEASES
@@ -192,7 +192,7 @@ def template_verdict(mutant: TemplateMutant, helm: str, folder: Path) -> str | N
         codes = set(re.findall(r"SD\d{3}", gone))
         if not codes and (scenario := next((name for name in SCENARIOS if _differs(helm, chart, name)), None)):
             return scenario
-        for story, (values, (code, _, part), _) in test_refusals.BAD.items():
+        for story, (values, (code, _, part), _) in refusals.BAD.items():
             if codes and code not in codes:
                 continue
             done = _template(helm, chart, "-", json.dumps(values, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Field cases C: charts and serving stacks. Each names its case; the reports stand beside the rules."""
+"""Field cases C: the pod and how it starts, rolls and ends. Each names its case; the reports stand beside the rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from .helpers import COMMIT, LLAMA_1B, LLAMA_8B, LLAMA_70B, drafted, finds, found, passes, pod, refuses, renders, values
+from .deployment import IN_PLACE, PROBE, deployment
+from .helpers import LLAMA_8B, LLAMA_70B, drafted, finds, found, passes, pod, refuses, renders, values
 
 
 def spec(**more: Any) -> dict[str, Any]:
@@ -87,9 +88,6 @@ class TestC2SharedMemory:
         renders(values(sharedMemory={"size": "16Gi"}))
 
 
-PROBE = {"httpGet": {"path": "/health", "port": 8000}}
-
-
 class TestC3ProbesAgainstBytes:
     """70B in bf16 at 200 MB/s is 705 s; KServe's 60 x 10 s are too few, 8B is there after 80 s."""
 
@@ -133,38 +131,6 @@ class TestC3ProbesAgainstBytes:
         name = {"engine": {"model": {"name": LLAMA_70B}, "tensorParallelSize": 4}}
         assert seconds(values(**name)) >= 705
         assert seconds(drafted(name=LLAMA_8B, **name)) > seconds(values(**name)) > seconds(values())
-
-
-def deployment(
-    strategy: dict[str, Any] | None = None, replicas: int = 1, gpus: int = 4, pool: int | None = None
-) -> str:
-    labels = {"app": "engine"}
-    container = {
-        "name": "engine",
-        "image": "vllm/vllm-openai:v0.32.0",
-        "args": ["/models/target", f"--tensor-parallel-size={gpus}"],
-        "resources": {"limits": {"nvidia.com/gpu": str(gpus), "memory": "64Gi"}},
-        "readinessProbe": PROBE,
-        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
-    }
-    shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}}
-    annotations = {"vllm-speculative/pool-gpus": str(pool)} if pool else {}
-    return json.dumps(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "engine", "annotations": annotations},
-            "spec": {
-                "replicas": replicas,
-                "selector": {"matchLabels": labels},
-                **({"strategy": strategy} if strategy else {}),
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": [shm]}},
-            },
-        }
-    )
-
-
-IN_PLACE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 
 
 class TestC5RolloutsWithoutSpareGpus:
@@ -265,271 +231,6 @@ class TestC9RequestsCutOnShutdown:
         assert done.container()["command"][0].startswith("python")
 
 
-def rule_on(expression: str, version: str = "0.32.0") -> str:
-    group = {"name": "engine", "rules": [{"alert": "A", "expr": expression}]}
-    alert = {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PrometheusRule",
-        "metadata": {"name": "engine"},
-        "spec": {"groups": [group]},
-    }
-    engine = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "engine", "labels": {"app": "engine"}},
-        "spec": {"containers": [{"name": "e", "image": f"vllm/vllm-openai:v{version}", "args": ["/models/target"]}]},
-    }
-    return "\n---\n".join(json.dumps(item) for item in (alert, engine))
-
-
-class TestC10DeadMetrics:
-    @pytest.mark.parametrize(
-        ("dead", "version", "instead", "lived"),
-        [
-            ("vllm:gpu_cache_usage_perc", "0.32.0", "vllm:kv_cache_usage_perc", "0.9.1"),
-            ("vllm:time_per_output_token_seconds_sum", "0.13.0", "vllm:request_time_per_output_token_seconds", "0.9.2"),
-            ("vllm:num_requests_swapped", "0.32.0", "did you mean", "0.6.3"),
-        ],
-    )
-    def test_c10_a_name_that_a_version_took_away(self, dead: str, version: str, instead: str, lived: str) -> None:
-        finds(rule_on(f"avg({dead}) > 1", version), "SD601", dead, version, instead)
-        assert not found(rule_on(f"avg({dead}) > 1", lived), "SD601")
-
-    def test_c10_the_seeds_two_names(self) -> None:
-        finds(
-            rule_on("rate(vllm:num_spec_tokens_accepted_total[5m]) < 0.5"),
-            "SD601",
-            "vllm:spec_decode_num_accepted_tokens_total",
-        )
-        finds(
-            rule_on("vllm:avg_inference_latency_seconds > 1"),
-            "SD601",
-            "vllm:request_time_per_output_token_seconds",
-        )
-
-    def test_c10_percentages_of_two_pods_are_not_added_up(self) -> None:
-        finds(rule_on("sum(vllm:kv_cache_usage_perc) > 0.8"), "SD604", "shares are added up")
-        passes(rule_on("avg(vllm:kv_cache_usage_perc) > 0.8"), "SD604")
-
-    def test_c10_dashboards_are_read_too(self) -> None:
-        def dashboard(expression: str) -> str:
-            document = {"panels": [{"title": "KV", "panels": [{"title": "use", "targets": [{"expr": expression}]}]}]}
-            return json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": {"name": "dashboard"},
-                    "data": {"engine.json": json.dumps(document)},
-                }
-            )
-
-        finds(dashboard("vllm:cpu_cache_usage"), "SD601", "vllm:cpu_cache_usage", "panel 'use'")
-        passes(dashboard("vllm:kv_cache_usage_perc"), "SD601")
-
-
-def scaled(query: str, replicas: int | None = None, least: int = 1, strict: bool = True) -> str:
-    metadata = {"serverAddress": "http://prometheus:9090", "query": query, "threshold": "5"}
-    metadata |= {"ignoreNullValues": "false"} if strict else {}
-    scaler = {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": "engine"},
-        "spec": {
-            "scaleTargetRef": {"name": "engine"},
-            "minReplicaCount": least,
-            "maxReplicaCount": 4,
-            "triggers": [{"type": "prometheus", "metadata": metadata}],
-        },
-    }
-    workload = json.loads(deployment(IN_PLACE))
-    workload["spec"].pop("replicas")
-    if replicas is not None:
-        workload["spec"]["replicas"] = replicas
-    workload["spec"]["template"]["spec"]["containers"][0]["args"].append("--served-model-name=chat")
-    return "\n---\n".join(json.dumps(item) for item in (scaler, workload))
-
-
-WAITING = 'sum(vllm:num_requests_waiting{model_name="chat"})'
-
-
-class TestC11TriggersThatNeverFire:
-    def test_c11_an_underscore_for_the_colon(self) -> None:
-        finds(scaled("sum(vllm_num_requests_waiting)"), "SD602", "vllm:num_requests_waiting")
-        passes(scaled(WAITING), "SD602")
-
-    def test_c11_a_label_of_another_model(self) -> None:
-        finds(scaled(WAITING.replace("chat", "talk")), "SD516", 'model_name="talk"', "chat")
-        passes(scaled(WAITING), "SD516")
-
-    def test_c11_no_series_counts_as_zero(self) -> None:
-        finds(scaled(WAITING, strict=False), "SD511", 'ignoreNullValues: "false"')
-        passes(scaled(WAITING), "SD511")
-
-    def test_c11_replicas_that_every_upgrade_puts_back(self) -> None:
-        finds(scaled(WAITING, replicas=1), "SD510", "ScaledObject/engine scales it", "says 1")
-        passes(scaled(WAITING), "SD510")
-
-    def test_c11_nothing_wakes_what_was_scaled_to_zero(self) -> None:
-        finds(scaled(WAITING, least=0), "SD512", "scaled to 0")
-        passes(scaled(WAITING, least=1), "SD512")
-
-
-def monitored(selector: str = "engine", port: str = "http", namespace: str = "ai") -> str:
-    monitor = {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "ServiceMonitor",
-        "metadata": {"name": "engine", "namespace": namespace},
-        "spec": {"selector": {"matchLabels": {"app": selector}}, "endpoints": [{"port": port}]},
-    }
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "engine", "namespace": "ai", "labels": {"app": "engine"}},
-        "spec": {"ports": [{"name": "http", "port": 8000}]},
-    }
-    return "\n---\n".join(json.dumps(item) for item in (monitor, service))
-
-
-class TestC12MonitorsThatScrapeNothing:
-    def test_c12_labels_that_the_service_does_not_have(self) -> None:
-        finds(monitored(selector="vllm"), "SD610", "no Service here has these labels")
-        passes(monitored(), "SD610")
-
-    def test_c12_a_port_that_the_service_does_not_have(self) -> None:
-        finds(monitored(port="metrics"), "SD611", "no port called metrics: it has http")
-        passes(monitored(), "SD611")
-
-    def test_c12_a_service_in_another_namespace(self) -> None:
-        finds(monitored(namespace="monitoring"), "SD610", "namespace ai is out of its reach", "matchNames: [ai]")
-
-
-class TestC13ValuesThatAreSilentlyIgnored:
-    @pytest.mark.parametrize(
-        ("wrong", "says"),
-        [
-            ({"engine": {"maxSeqs": 64}}, "maxSeqs"),
-            ({"speculative": {"numToken": 4}}, "numToken"),
-            ({"modelCache": {"emptyDir": {"size": "10Gi"}}}, "size"),
-            ({"autoscalling": {}}, "autoscalling"),
-        ],
-    )
-    def test_c13_a_value_that_no_template_reads(self, wrong: dict[str, Any], says: str) -> None:
-        refuses(values(**wrong), says)
-        renders(values())
-
-    def test_c13_a_service_whose_selector_matches_no_pod(self) -> None:
-        def behind(label: str) -> str:
-            service = {
-                "apiVersion": "v1",
-                "kind": "Service",
-                "metadata": {"name": "chat"},
-                "spec": {"selector": {"app": label}, "ports": [{"port": 8000}]},
-            }
-            return f"{json.dumps(service)}\n---\n{deployment(IN_PLACE)}"
-
-        finds(behind("engines"), "SD502", "app=engines")
-        passes(behind("engine"), "SD502")
-
-    def test_c13_a_workload_whose_selector_is_not_its_pods(self) -> None:
-        good = json.loads(deployment(IN_PLACE))
-        bad = json.loads(deployment(IN_PLACE))
-        bad["spec"]["selector"]["matchLabels"] = {"app": "chat"}
-        finds(json.dumps(bad), "SD434", "app=chat")
-        passes(json.dumps(good), "SD434")
-
-
-def route(timeout: str) -> str:
-    return json.dumps(
-        {
-            "apiVersion": "gateway.networking.k8s.io/v1",
-            "kind": "HTTPRoute",
-            "metadata": {"name": "chat"},
-            "spec": {"rules": [{"timeouts": {"request": timeout}, "backendRefs": [{"name": "chat", "port": 8000}]}]},
-        }
-    )
-
-
-class TestC15GatewaysThatCut:
-    @pytest.mark.parametrize("timeout", ["10s", "60s", "1m30s"])
-    def test_c15_a_request_timeout_below_one_answer(self, timeout: str) -> None:
-        finds(route(timeout), "SD504", "requests are cut after")
-        passes(route("1800s"), "SD504")
-        passes(route("0s"), "SD504")
-
-    def test_c15_annotations_and_policies_of_gateways(self) -> None:
-        policy = {"apiVersion": "networking.gke.io/v1", "kind": "GCPBackendPolicy", "metadata": {"name": "a"}}
-        finds(json.dumps({**policy, "spec": {"default": {"timeoutSec": 30}}}), "SD504", "after 30 s")
-        passes(json.dumps({**policy, "spec": {"default": {"timeoutSec": 1800}}}), "SD504")
-
-
-class TestC16TheDraftsRepository:
-    def test_c16_prefetch_lists_both_with_the_same_secret(self) -> None:
-        done = renders(drafted(huggingFace={"tokenSecret": {"name": "hub"}}))
-        (fetch,) = done.engine().get("spec.template.spec.initContainers")
-        assert fetch["args"] == [LLAMA_8B, COMMIT, LLAMA_1B, COMMIT]
-        token = next(item for item in fetch["env"] if item["name"] == "HF_TOKEN")
-        assert token["valueFrom"]["secretKeyRef"]["name"] == "hub"
-        env = {item["name"]: item.get("value") for item in done.container()["env"]}
-        assert env["HF_HUB_OFFLINE"] == env["TRANSFORMERS_OFFLINE"] == "1"
-        assert "hub" not in done.args()
-
-    def test_c16_an_init_container_that_forgets_the_draft(self) -> None:
-        def fetching(*models: str) -> Any:
-            mounts = [{"name": "shm", "mountPath": "/dev/shm"}, {"name": "models", "mountPath": "/models"}]
-            secret = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}
-            return pod(
-                model=LLAMA_8B,
-                speculative={"method": "draft_model", "model": LLAMA_1B, "num_speculative_tokens": 3},
-                env=[("HF_HOME", "/models"), ("HF_HUB_OFFLINE", "1")],
-                container={"volumeMounts": mounts},
-                initContainers=[{"name": "fetch", "image": "hub:1", "args": list(models), "env": [secret]}],
-                volumes=[
-                    {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}},
-                    {"name": "models", "emptyDir": {"sizeLimit": "100Gi"}},
-                ],
-            )
-
-        finds(fetching(LLAMA_8B), "SD445", f"{LLAMA_1B} is not, and the engine is offline")
-        passes(fetching(LLAMA_8B, LLAMA_1B), "SD445")
-
-    def test_c16_offline_with_a_name_of_the_hub(self) -> None:
-        draft = {"method": "eagle3", "model": "org/head", "num_speculative_tokens": 3}
-        offline = [("HF_HUB_OFFLINE", "1")]
-        finds(pod(speculative=draft, env=offline), "SD428", "org/head has to be fetched")
-        passes(pod(speculative={**draft, "model": "/models/head"}, env=offline), "SD428")
-
-    def test_c16_a_token_comes_from_a_secret_alone(self) -> None:
-        finds(pod("--hf-token=hf_x"), "SD702", "the value of --hf-token stands in the arguments")
-        finds(pod(env=[("HF_TOKEN", "hf_x")]), "SD702", "HF_TOKEN")
-        refuses(values(engine={"extraEnv": [{"name": "HF_TOKEN", "value": "hf_x"}]}), "SD753", "HF_TOKEN")
-        refuses(values(engine={"extraArgs": ["--hf-token=hf_x"]}), "huggingFace.tokenSecret")
-        renders(values(huggingFace={"tokenSecret": {"name": "hub"}}))
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-        finds(json.dumps({**config, "data": {"HF_TOKEN": "hf_x"}}), "SD707", "HF_TOKEN")
-        passes(json.dumps({**config, "data": {"HF_HOME": "/models"}}), "SD707")
-
-
-class TestC19TypedFieldsWin:
-    """A free list beside typed values is a second place for the same decision, so what both say is refused."""
-
-    @pytest.mark.parametrize(
-        ("argument", "value"),
-        [
-            ("--max-model-len=4096", "engine.maxModelLen"),
-            ("--max_model_len=4096", "engine.maxModelLen"),
-            ("-tp=2", "engine.tensorParallelSize"),
-            ('--speculative-config={"method":"ngram"}', "speculative"),
-        ],
-    )
-    def test_c19_a_conflict_is_an_error(self, argument: str, value: str) -> None:
-        refuses(values(engine={"extraArgs": [argument]}), "SD156", value)
-        renders(values(engine={"extraArgs": ["--max-logprobs=5"]}))
-
-    def test_c19_in_anyones_manifest_the_last_one_holds(self) -> None:
-        finds(pod("--max-num-seqs=64", "--max-num-seqs=256"), "SD109", "as 64 and as 256; the last one holds")
-        passes(pod("--max-num-seqs=256"), "SD109")
-
-
 class TestC2ToC16Claims:
     """Modes of claims: who may mount them, and who may write."""
 
@@ -547,13 +248,3 @@ class TestC2ToC16Claims:
         finds(self.mounting(2) + self.CLAIM % mode, "SD425", "up to 2 pods mount")
         passes(self.mounting(1) + self.CLAIM % mode, "SD425")
         passes(self.mounting(2) + self.CLAIM % "ReadOnlyMany", "SD425")
-
-
-def test_c15_kserves_own_timeout() -> None:
-    service = {
-        "apiVersion": "serving.kserve.io/v1beta1",
-        "kind": "InferenceService",
-        "metadata": {"name": "chat"},
-    }
-    finds(json.dumps({**service, "spec": {"predictor": {"timeout": 60}}}), "SD504", "after 60 s")
-    passes(json.dumps({**service, "spec": {"predictor": {"timeout": 1800}}}), "SD504")

@@ -14,9 +14,9 @@ if sys.version_info < (3, 11):  # noqa: UP036 - an older Python gets here, and s
     sys.exit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=python3.12 ...")
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from setup.dag import Runner, SetupError, in_order, lock  # noqa: E402
-from setup.paths import HOME  # noqa: E402
-from setup.steps import GROUPS, plan, wanted  # noqa: E402
+from setup.dag import Runner, SetupError, in_order, lock  # noqa: E402 - needs the path above
+from setup.paths import HOME  # noqa: E402 - needs the path above
+from setup.steps import GROUPS, plan, wanted  # noqa: E402 - needs the path above
 
 
 def main(arguments: list[str]) -> int:

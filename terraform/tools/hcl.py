@@ -54,7 +54,9 @@ def _skip_braces(text: str, position: int) -> int:
         if character == "#":
             position = text.index("\n", position)
         elif heredoc := HEREDOC.match(text, position):
-            position = re.compile(rf"^[ \t]*{heredoc['word']}$", re.MULTILINE).search(text, heredoc.end()).end()  # type: ignore[union-attr]
+            end = re.compile(rf"^[ \t]*{heredoc['word']}$", re.MULTILINE).search(text, heredoc.end())
+            assert end, "Terraform has parsed it"
+            position = end.end()
             continue
         elif character in "{[(":
             depth += 1

@@ -75,7 +75,8 @@ def image(tmp_path: Path, *names: str) -> Image:
 def test_an_image_names_its_layers_by_what_stands_for_them(tmp_path: Path) -> None:
     made = image(tmp_path, "base 1", "engine 1")
     with tarfile.open(fileobj=io.BytesIO(image_archive(made))) as tar:
-        read = {member.name: tar.extractfile(member).read() for member in tar.getmembers()}  # type: ignore[union-attr]
+        files = {member.name: tar.extractfile(member) for member in tar.getmembers()}
+        read = {name: file.read() for name, file in files.items() if file}
     (manifest,) = json.loads(read["manifest.json"])
     assert manifest["RepoTags"] == ["localhost/x:1"]
     config = json.loads(read[manifest["Config"]])

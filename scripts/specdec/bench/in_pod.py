@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+from typing import Any
 
 BEGIN, END = "-----BEGIN BENCH RESULT-----", "-----END BENCH RESULT----- "
 FILE = "/tmp/bench-result.json"
@@ -56,7 +57,7 @@ sys.exit(main())
 """
 
 
-def pack(result: dict) -> list:  # type: ignore[type-arg]
+def pack(result: dict[str, Any]) -> list[str]:
     """Lines of the log; the last holds the checksum. `answers`: a hash of each text, empty where there was none."""
     texts = result.pop("generated_texts", None) or []
     result["answers"] = [hashlib.sha256(text.encode()).hexdigest()[:16] if text else "" for text in texts]

@@ -33,8 +33,7 @@ def affinity(cluster: Cluster, engine: Engine) -> Object:
     names += [str(volume[CLAIM]["claimName"]) for volume in _volumes(engine) if mapping(volume.get(CLAIM))]
     modes = {}
     for name in names:
-        claim = mapping((cluster.get(cluster.path(CORE, "persistentvolumeclaims", name)) or {}).get("spec"))
-        modes[name] = {str(mode) for mode in sequence(claim.get("accessModes"))}
+        modes[name] = modes_of(cluster, name)
         if modes[name] == {"ReadWriteOncePod"}:
             raise SpecdecError(
                 f"claim {name} of engine {engine.name} is ReadWriteOncePod: the engine's pod alone may mount it, and "
@@ -49,6 +48,12 @@ def affinity(cluster: Cluster, engine: Engine) -> Object:
         return near({**engine.selector, "statefulset.kubernetes.io/pod-name": pod}, required=True)
     of_node = any("hostPath" in volume for volume in _volumes(engine))
     return near(engine.selector, required=of_node or any(not mode & SHARED for mode in modes.values()))
+
+
+def modes_of(cluster: Cluster, claim: str) -> set[str]:
+    """Access modes of a claim; none where it does not exist."""
+    found = mapping((cluster.get(cluster.path(CORE, "persistentvolumeclaims", claim)) or {}).get("spec"))
+    return {str(mode) for mode in sequence(found.get("accessModes"))}
 
 
 def claims(engine: Engine) -> list[Object]:

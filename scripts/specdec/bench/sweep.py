@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from specdec import helm
-from specdec.bench.placement import CLAIM, SHARED
+from specdec.bench.placement import CLAIM, SHARED, modes_of
 from specdec.deploy import removal
 from specdec.deploy.cluster import CORE, ApiError, Cluster
 from specdec.deploy.live import Live
@@ -104,8 +104,7 @@ def check(env: Environment, manifests: Sequence[Manifest], cluster: Cluster) -> 
         name = mapping(volume.get(CLAIM)).get("claimName")
         if not name or name in made:
             continue
-        found = mapping((cluster.get(cluster.path(CORE, "persistentvolumeclaims", str(name))) or {}).get("spec"))
-        modes = {str(mode) for mode in sequence(found.get("accessModes"))}
+        modes = modes_of(cluster, str(name))
         if not modes & SHARED:
             raise SpecdecError(
                 f"claim {name} can be mounted on one node alone ({', '.join(sorted(modes)) or 'it does not exist'}), "

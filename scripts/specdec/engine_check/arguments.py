@@ -65,9 +65,10 @@ def spelled(value: Any, row: dict[str, Any], version: str) -> Any:
 
 def at(values: Values, path: str) -> Any:
     """The value at a dotted path, None where nothing is set."""
+    found: Any = values
     for key in path.split("."):
-        values = values.get(key) if isinstance(values, dict) else None  # type: ignore[assignment]
-    return values
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
 
 
 def nearest_row(rows: list[dict[str, Any]], version: str) -> dict[str, Any]:

@@ -27,9 +27,9 @@ os.environ.update(
     HF_HUB_OFFLINE="1",
 )
 
-import torch  # noqa: E402
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # noqa: E402
+import torch  # noqa: E402 - reads the settings above
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402 - reads the settings above
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # noqa: E402 - reads the settings above
 
 CORPUS = Path(__file__).with_name("corpus.txt")
 CARD = Path(__file__).with_name("model-card.md")

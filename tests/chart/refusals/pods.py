@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..conftest import DRAFT, lookup, merged, pair
-from .story import Story
+from .story import CPU, Story
 
-CPU: dict[str, Any] = {
-    "accelerator": {"type": "cpu"},
-    "engine": {
-        "model": {"name": "/srv/target", "revision": ""},
-        "kvCacheMemoryBytes": 1073741824,
-        "resources": {"requests": {"memory": "4Gi"}},
-    },
-    "sharedMemory": {"size": "1Gi"},
-}
 TWO_GPU_NODE = {"type": "h100-80gb", "machineType": "a3-highgpu-2g"}
 CLAIM = {"modelCache": {"type": "pvc"}}
 

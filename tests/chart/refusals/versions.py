@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..conftest import lookup, merged, pair
-from .story import Story
+from .story import CPU, Story
 
-CPU: dict[str, Any] = {
-    "accelerator": {"type": "cpu"},
-    "engine": {
-        "model": {"name": "/srv/target", "revision": ""},
-        "kvCacheMemoryBytes": 1073741824,
-        "resources": {"requests": {"memory": "4Gi"}},
-    },
-    "sharedMemory": {"size": "1Gi"},
-}
 ARCTIC = {"hasArcticInference": True}
 
 BAD: dict[str, Story] = {
